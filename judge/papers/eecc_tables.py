@@ -27,7 +27,7 @@ from judge.papers.tasks import MeasuredAnswer
 from judge.records import read
 from judge.records.words import UNSPACED, marks
 from judge.report.table import Cell, Table, TableRow
-from judge.stats.bootstrap import Resamples, mean_estimate
+from judge.stats.bootstrap import FEWEST, Resamples, mean_estimate
 from judge.stats.intervals import Estimate, Quartiles
 from judge.stats.significance import kendall_p, kendall_tau_c, one_way_anova
 from judge.stats.text import lexical_variance, symmetric_bleu, top_words, word_edit_distances
@@ -193,7 +193,7 @@ class CultureStudy:
             topic = "all" if condition == "stories" else results_of_concept[0].fields["topic"]
             for identity, outputs in chain(*(texts.items() for texts in texts_by_template)):
                 documents[topic][identity].update(filter(_TELLING.match, chain(*outputs)))
-        self.concepts = Resamples(range(len(by_concept)))
+        self.concepts = Resamples(range(len(by_concept)), fewest=FEWEST)
         self.words = {
             (topic, identity): [word for word, _ in words]
             for topic, by_identity in documents.items()
@@ -284,15 +284,15 @@ _RULE = (
     "spaces each letter is a word."
 )
 _OVER_CONCEPTS = (
-    "Means over concepts; intervals are 95%, bootstrapped over concepts. Outputs of one template "
-    "are compared with one another; of several, a concept's value is the mean."
+    f"Means over concepts; intervals are 95%, bootstrapped over {FEWEST} concepts or more. Outputs "
+    "of one template are compared with one another; of several, a concept's value is the mean."
 )
 _ABOVE = (
     "Above 0 where countries nearer in values have outputs more alike. A concept's value is the "
     "mean over countries, each in turn the anchor."
 )
 _TESTED = (
-    "Means over concepts, with intervals bootstrapped over them; in how many of the concepts tau "
+    f"Means over concepts, with intervals over {FEWEST} or more; in how many of the concepts tau "
     "differs from 0 (two-sided, by scipy's test)."
 )
 _FEWER = (

@@ -25,13 +25,13 @@ from judge.papers.hostile_suite import (
     subject_of,
 )
 from judge.papers.rows import asked, each_row
-from judge.papers.tables import FEWEST, grouped
+from judge.papers.tables import grouped
 from judge.papers.tasks import Fields, MeasuredAnswer, NoAnswer
 from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.report.table import Cell, Table, TableRow
 from judge.run.rubrics import collect
-from judge.stats.bootstrap import Resamples, mean_estimate, share_estimate
+from judge.stats.bootstrap import FEWEST, Resamples, mean_estimate, share_estimate
 from judge.verdict import AnswerOutcome, Verdict
 
 PROMPTS = ("defended", "prompt-only", "undefended")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from judge.papers.tasks import MeasuredAnswer
 from judge.records.base import strata_of
 from judge.report.table import Cell, Table, TableRow, stacked
-from judge.stats.bootstrap import Resamples, share_estimate
+from judge.stats.bootstrap import FEWEST, Resamples, share_estimate
 from judge.stats.classification import f1s, known_means, precisions, recalls
 from judge.stats.intervals import Estimate
 from judge.verdict import AnswerOutcome
@@ -22,12 +22,6 @@ if TYPE_CHECKING:
 
 K = TypeVar("K")
 T = TypeVar("T")
-
-FEWEST = 10
-"""Fewest rows of a source that an interval is bootstrapped over; over fewer it is too narrow.
-
-With two stories there are three different draws: the interval ends at the stories' own means.
-"""
 
 NOTE = (
     "A refusal or an unreadable answer counts as not right; an error (no reply), and an answer "

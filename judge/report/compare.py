@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, product
 from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
@@ -24,7 +24,7 @@ from judge.records.base import clip, own_id, strata_of
 from judge.records.lines import Line
 from judge.report.table import Cell, Table, TableRow, stacked
 from judge.run.output import read_description
-from judge.stats.bootstrap import Resamples, paired_difference, share_estimate
+from judge.stats.bootstrap import FEWEST, Resamples, paired_difference, share_estimate
 from judge.stats.intervals import Estimate, Quartiles
 from judge.stats.significance import holm, mcnemar
 from judge.verdict import AnswerOutcome
@@ -39,10 +39,13 @@ run repaired any."""
 NO_SCORE, ABSENT = "no score", "not there"
 
 _BENCHMARK = "benchmark "
-_NOTE = "Intervals draw items of one row of the source together; McNemar's test takes each alone."
+_NOTE = (
+    "Bootstrapped intervals draw items of one row of the source together, and need "
+    f"{FEWEST} rows; McNemar's test takes each alone."
+)
 _NO_INTERVAL = (
-    "A difference without an interval is the same in every draw: the pairs are too few, or the "
-    "runs never differ (McNemar's p is then 1). It does not show that they are equal."
+    f"A difference without an interval is over fewer than {FEWEST} rows, or the same in every "
+    "draw, as if the runs never differ (McNemar's p is 1). It does not show that they are equal."
 )
 _NUMBERED = re.compile(r" \(\d+\)$")
 _PLACE = re.compile(r":\d+$")  # The name of a record without an id, or with a repeated one.
@@ -167,9 +170,9 @@ def compare(sources: Sequence[str], *, paper: bool = False, by: Sequence[str] = 
 
     Every run is a column of mean scores, and every later run has its difference from the first,
     with a paired bootstrap over rows of the source. Where all scores are 0 and 1, McNemar's exact
-    test (McNemar 1947) is made; its p-values are adjusted (Holm 1979) over conditions or checks,
-    and runs. An answer that was refused or cannot be read is not right; an item without a reply or
-    a score in one run is left out of all. Of verdicts only pass and fail count.
+    test (McNemar 1947) is made; its p-values are adjusted (Holm 1979) over a table's conditions or
+    checks, strata and runs. An answer that was refused or cannot be read is not right; an item
+    without a reply or a score in one run is left out of all. Of verdicts only pass and fail count.
 
     Args:
         paper: add the benchmark's own tables, with a row for each run.
@@ -193,10 +196,14 @@ def compared(files: Sequence[Run], *, paper: bool = False, by: Sequence[str] = (
     items = {"all": len(keys), **{name: len(run.entries) for name, run in runs.items()}}
     made_by, series = runs["A"].made_by, _series(runs, keys)
     head = "condition" if made_by.startswith(_BENCHMARK) else "verdict of"
-    tables = [_table(series, runs, head)]
+    tables = [_table({(): series}, runs, (head,))]
     if by:
-        tables += _by_stratum(runs, keys, head, by)
-    tables = [*map(_with_missing_intervals_noted, tables)]
+        entries = runs["A"].entries
+        parts = strata_of(keys, lambda key: entries[key].fields, by)
+        strata = {labels: _series(runs, part) for labels, part in parts.items()}
+        table = _table(strata, runs, (head, *by))
+        title = f"{table.title}, by {', '.join(by)}"
+        tables.append(replace(table, name="comparison-by", title=title))
     if paper:
         if not made_by.startswith(_BENCHMARK):
             raise UsageError(f"--paper: {files[0].source} holds no answers to a benchmark")
@@ -287,6 +294,9 @@ def _mark(verdict: str) -> ItemScore:
 Series = Sequence[tuple[str, tuple[ItemScore, ...]]]
 """The items of a series: each one's cluster, and its mark in every run."""
 
+Strata = Mapping[tuple[str, ...], Mapping[str, Series]]
+"""The series of each stratum, by the stratum's labels."""
+
 
 def _series(runs: Mapping[str, Run], keys: Sequence[str]) -> dict[str, Series]:
     """The series that all runs have, and the one of all conditions together."""
@@ -308,46 +318,34 @@ def _series(runs: Mapping[str, Run], keys: Sequence[str]) -> dict[str, Series]:
     return series
 
 
-def _table(series: Mapping[str, Series], runs: Mapping[str, Run], head: str) -> Table:
-    """A row for each series; Holm's adjustment is over all rows except totals."""
+def _table(strata: Strata, runs: Mapping[str, Run], heads: tuple[str, ...]) -> Table:
+    """A row for each series of each stratum; Holm's adjustment is over all rows except totals."""
     rows, tests = [], []
-    for name, items in series.items():
-        cells, p_values = _cells(items, [*runs])
-        rows.append(TableRow((name,), cells))
+    names = dict.fromkeys(chain.from_iterable(strata.values()))
+    for name, (labels, series) in product(names, strata.items()):
+        if name not in series:
+            continue
+        cells, p_values = _cells(series[name], [*runs])
+        rows.append(TableRow((name, *labels), cells))
         if name not in (OVERALL, RECORD, REPAIRED):
             tests += [(cells, run, p) for run, p in p_values.items()]
     for (cells, run, _), p in zip(tests, holm([p for _, _, p in tests]), strict=True):
         cells[f"Holm p {run}"] = f"{p:.3g}"
+    differences = (row.cells.get(f"{run} - A") for row in rows for run in runs)
+    no_interval = any(
+        isinstance(cell, Estimate) and cell.value is not None and cell.low is None
+        for cell in differences
+    )
+    # Without the note a reader would take the difference for exact.
+    notes = (_NOTE, _NO_INTERVAL) if no_interval else (_NOTE,)
     title = "Mean scores on the same items, and differences from A (95% intervals)"
-    return Table("comparison", title, (head,), rows, (_NOTE,), tuple(runs))
-
-
-def _with_missing_intervals_noted(table: Table) -> Table:
-    """The table, with a note if a difference has no interval, so that no reader takes it for
-    exact."""
-    cells = (row.cells.get(f"{run} - A") for row in table.rows for run in table.brief)
-    if not any(isinstance(c, Estimate) and c.value is not None and c.low is None for c in cells):
-        return table
-    return replace(table, notes=(*table.notes, _NO_INTERVAL))
-
-
-def _by_stratum(
-    runs: Mapping[str, Run], keys: Sequence[str], head: str, by: Sequence[str]
-) -> list[Table]:
-    """The table of mean scores, a row for each stratum of the first run's items."""
-    entries = next(iter(runs.values())).entries
-    strata = strata_of(keys, lambda key: entries[key].fields, by)
-    parts = {labels: [_table(_series(runs, part), runs, head)] for labels, part in strata.items()}
-    tables = stacked(parts, tuple(by))
-    return [
-        replace(t, name="comparison-by", title=f"{t.title}, by {', '.join(by)}") for t in tables
-    ]
+    return Table("comparison", title, heads, rows, notes, tuple(runs))
 
 
 def _cells(items: Series, runs: Sequence[str]) -> tuple[dict[str, Cell], dict[str, float]]:
     """A row's cells, and by run McNemar's p of its difference from A."""
     scores = [(cluster, marks) for cluster, marks in items if _scored(marks)]
-    resamples, of = Resamples([cluster for cluster, _ in scores]), len(items)
+    resamples, of = Resamples([cluster for cluster, _ in scores], fewest=FEWEST), len(items)
     cells: dict[str, Cell] = {"pairs": len(scores), "of": of}
     columns = {run: [float(marks[n]) for _, marks in scores] for n, run in enumerate(runs)}
     cells |= {run: replace(share_estimate(c, resamples), of=of) for run, c in columns.items()}

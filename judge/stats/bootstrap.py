@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+FEWEST = 10
+"""Fewest clusters that runs and the papers' tables bootstrap an interval over; over fewer it is too
+narrow.
+
+With two stories there are three different draws: the interval ends at the stories' own means.
+"""
+
 # With a larger share of undefined draws, an interval would describe only the defined ones.
 _MAX_UNDEFINED = 0.1
 # The acceleration needs the statistic without each cluster. Blocks of clusters give the same number
@@ -216,8 +223,8 @@ def paired_difference(
     The paired bootstrap (Efron and Tibshirani 1993, *An Introduction to the Bootstrap*, chapters 8
     and 14): an item is drawn with both its scores, so that its difficulty for both cancels out.
     There is no interval if every draw gives the same difference. Hits and misses of independent
-    items have the interval of `paired_shares`, since the bootstrap's is too narrow for few: of 20
-    pairs of which a fifth differ by chance, it left out 0 in 10 % of 400 samples.
+    items, however few, have the interval of `paired_shares`, since the bootstrap's is too narrow:
+    of 20 pairs of which a fifth differ by chance, it left out 0 in 10 % of 400 samples.
     """
     differences = [
         None if a is None or b is None else b - a for a, b in zip(first, second, strict=True)
@@ -225,7 +232,7 @@ def paired_difference(
     estimate = mean_estimate(differences, resamples)
     gaps = [b - a for a, b in zip(first, second, strict=True) if a is not None and b is not None]
     alone = resamples.independent([gap is not None for gap in differences])
-    if not gaps or not alone or not {*gaps} <= {-1.0, 0.0, 1.0} or estimate.n < resamples.fewest:
+    if not gaps or not alone or not {*gaps} <= {-1.0, 0.0, 1.0}:
         return estimate
     pairs = paired_shares(gaps.count(-1.0), gaps.count(1.0), len(gaps))
     return replace(pairs, of=estimate.of)

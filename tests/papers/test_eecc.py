@@ -22,7 +22,7 @@ from judge.papers.eecc_tables import (
 )
 from judge.papers.tasks import MeasuredAnswer, load_task, task_messages
 from judge.records import Record
-from judge.stats.intervals import Quartiles
+from judge.stats.intervals import Estimate, Quartiles
 from judge.stats.text import lexical_variance
 from judge.verdict import AnswerOutcome
 from tests.cli.typed import Typed
@@ -297,6 +297,14 @@ def test_medians_quartiles_and_tau_by_country(folder: Path) -> None:
     median, lower, upper = (low + (high - low) * share for share in (0.5, 0.25, 0.75))
     box = variance["median (quartiles)"]
     assert str(box) == f"{median:.3f} ({lower:.3f} to {upper:.3f})"
+    for copies in (4, 5):  # of two concepts; the mean of fewer than ten has no interval
+        many = [
+            replace(one, fields={**one.fields, "concept": f"{one.fields['concept']} {number}"})
+            for number in range(copies)
+            for one in results
+        ]
+        mean = table(benchmark, many, "eecc-variance")[key]["mean"]
+        assert isinstance(mean, Estimate) and (mean.low is not None) == (copies == 5)
     assert Quartiles.of([]) is None
     # Quartiles 3 and 7: what is 6 from them and nearer is within the box's whiskers.
     assert Quartiles.of([*range(1, 9), 100]) == Quartiles(5, 3, 7, 1, 8)

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from judge.papers.tables import FEWEST, ResultSample
+from judge.papers.tables import ResultSample
 from judge.papers.tasks import MeasuredAnswer
+from judge.stats.bootstrap import FEWEST
 from judge.stats.intervals import Estimate
 from judge.verdict import AnswerOutcome
 

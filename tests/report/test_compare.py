@@ -157,6 +157,35 @@ def test_conditions_apart_together_and_adjusted(compared: Any) -> None:
     assert values(overall)[2] == pytest.approx(7 / 12)
 
 
+def test_means_of_nine_rows_have_no_interval_and_of_ten_one(compared: Any) -> None:
+    for rows in (9, 10):
+        first, second = [0.6, 0.7] * 5, [0.7, 0.9] * 5
+        cells = row(compared(scores(*first[:rows]), scores(*second[:rows])), "country")
+        bounded = [cells[column].low is not None for column in ("A", "B", "B - A")]
+        assert bounded == [rows == 10] * 3
+
+
+def test_holms_p_is_over_all_strata(tmp_path: Path) -> None:
+    """Six differences in one of four strata, none in the others: four times 2 / 64."""
+    a, b = (
+        write(
+            tmp_path / name,
+            [
+                record(
+                    "pass", ("polite", verdict if n < 6 else "pass"), id=str(n), city=str(n // 6)
+                )
+                for n in range(24)
+            ],
+        )
+        for name, verdict in (("a", "fail"), ("b", "pass"))
+    )
+    rows = {row.labels: row.cells for row in compare([a, b], by=["city"]).tables[1].rows}
+    assert [labels[1] for labels in rows] == [*"0123"] * 2, "a check's strata are together"
+    assert rows["check polite", "0"]["McNemar p B"] == "0.0312"
+    assert rows["check polite", "0"]["Holm p B"] == "0.125"
+    assert "Holm p B" not in rows["record", "0"]
+
+
 def test_a_stale_score_of_an_unread_answer_is_ignored() -> None:
     """The table by country would take it for a right answer."""
     line = lines.Line.of(answer("n0", 1.0, outcome="unreadable"))

@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import bootstrap as scipy_bootstrap
 
 from judge.stats.bootstrap import (
+    FEWEST,
     Resamples,
     _bca_levels,
     mean_estimate,
@@ -61,14 +62,11 @@ def test_nothing_to_draw_from_and_draws_that_do_not_differ() -> None:
 def test_a_difference_of_independent_hits_has_the_interval_for_few() -> None:
     """Of five pairs one lacks a score, and only the second is right on one of four."""
     first, second = [1.0, 0.0, 0.0, None, 1.0], [1.0, 1.0, 0.0, 1.0, 1.0]
-    assert paired_difference(first, second, Resamples("abcde")) == replace(
-        paired_shares(0, 1, 4), of=5
-    )
-    for other in (
-        Resamples("abcaa"),
-        Resamples("abcde", fewest=5),
-        Resamples("abcde", by_weight=[1, 2, 1, 1, 1]),
-    ):
+    for fewest in (1, FEWEST):
+        assert paired_difference(first, second, Resamples("abcde", fewest=fewest)) == replace(
+            paired_shares(0, 1, 4), of=5
+        )
+    for other in (Resamples("abcaa"), Resamples("abcde", by_weight=[1, 2, 1, 1, 1])):
         found = paired_difference(first, second, other)
         assert found.low is None or found.low != paired_shares(0, 1, 4).low
     halves = paired_difference(first, [one and one / 2 for one in second], Resamples("abcde"))
