@@ -296,6 +296,22 @@ def is_verdict(content: object) -> bool:
     return typed or isinstance(content.get("fingerprint") or content.get("error"), str | dict)
 
 
+def has_parts(content: Mapping[str, Any]) -> bool:
+    """Whether the checks and the original fields of an earlier verdict can be read by their keys.
+
+    It looks at no more, so that a run can read a million lines.
+    """
+    checks = content.get("checks") or []
+    if not isinstance(checks, list) or not isinstance(content.get("original") or {}, dict):
+        return False
+    return all(
+        isinstance(check, dict)
+        and isinstance(check.get("check"), str)
+        and isinstance(check.get("verdict"), str)
+        for check in checks
+    )
+
+
 class SeenIds:
     """The ids of a run, and the place where each came first.
 

@@ -19,7 +19,14 @@ from judge.digest import digest
 from judge.errors import UsageError
 from judge.judgement import Failure, Judgement, Unfinished
 from judge.problems import problems_of
-from judge.records.base import content_hash, is_verdict, judgement_in, own_fields, own_id
+from judge.records.base import (
+    content_hash,
+    has_parts,
+    is_verdict,
+    judgement_in,
+    own_fields,
+    own_id,
+)
 from judge.records.jsonfiles import dump_judged, shortened
 from judge.records.read import MAX_LINE, read
 from judge.records.record import Record
@@ -33,7 +40,6 @@ REDONE = frozenset(map(str, LOST))
 
 MAX_OUTPUT_LINE = 4 * MAX_LINE
 """Most bytes of a line that is read: a line may hold its record twice, and evidence."""
-
 
 _ANSWER = 300
 """Characters of a benchmark's answer that are kept in its check's reason."""
@@ -62,21 +68,18 @@ class Line:
 
     @classmethod
     def of(cls, fields: Mapping[str, Any], number: int = 0, source: str = "") -> Self | None:
-        """The line of these fields; None if they hold no verdict."""
+        """The line of these fields; None if they hold no verdict, or one judge did not write."""
         content = judgement_in(fields)
-        if not isinstance(content, dict) or "verdict" not in content:
+        if not isinstance(content, dict) or "verdict" not in content or not has_parts(content):
             return None
         return cls(own_fields(fields), content, number=number, source=source)
 
     @classmethod
     def parse(cls, text: bytes) -> Self | None:
         """The line in this text; None if judge did not write it."""
-        fields = parsed(text)
-        if fields is None or not is_verdict(content := judgement_in(fields)):
-            return None
-        if not isinstance(content.get("original") or {}, dict):
-            return None
-        return cls(own_fields(fields), content, text)
+        content = judgement_in(fields := parsed(text) or {})
+        sound = is_verdict(content) and has_parts(content)
+        return cls(own_fields(fields), content, text) if sound else None
 
     # ------------------------------------------------------------ content
 
@@ -295,9 +298,10 @@ def _validated(item: Record) -> tuple[Line, Judgement]:
     """A line and its judgement; ValueError says why judge cannot have written the line."""
     if item.fields is None:
         raise ValueError(item.problem.message if item.problem else "holds no record")
-    line = Line.of(item.fields, item.line, item.source)
-    if line is None:
+    content = judgement_in(item.fields)
+    if not isinstance(content, dict) or "verdict" not in content:
         raise ValueError("has no verdict under 'judge'")
+    line = Line(own_fields(item.fields), content, number=item.line, source=item.source)
     try:
         judgement = line.judgement()
     except ValidationError as error:

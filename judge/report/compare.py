@@ -246,7 +246,7 @@ def read_run(source: str) -> Run:
             raise UsageError(f"{where}: {item.problem.message if item.problem else 'no record'}")
         if (line := Line.of(item.fields)) is None:
             hint = "name outputs of judge evaluate, score or validate"
-            raise UsageError(f"{where}: field 'judge' holds no verdict: {hint}")
+            raise UsageError(f"{where}: field 'judge' holds no verdict of judge: {hint}")
         run.add(line, where)
     if not run.entries:
         raise UsageError(f"{source}: holds no answers and no verdicts")

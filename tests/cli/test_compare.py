@@ -105,9 +105,19 @@ def test_runs_that_asked_different_questions_are_told(typed: Typed) -> None:
 def test_bad_usage(typed: Typed) -> None:
     typed.write("other.jsonl", answers("11", benchmark="cali"))
     typed.write("plain.jsonl", [{"id": "n0", "story": "Ann greets."}])
+    for name, check in {
+        "nameless": {"verdict": "pass"},
+        "open": {"check": "c"},
+        "word": "c",
+    }.items():
+        line = {"id": "n0", "judge": {"verdict": "pass", "workflow": "norm", "checks": [check]}}
+        typed.write(f"{name}.jsonl", [line])
     for words, says in (
         (("a.jsonl", "nowhere.jsonl"), "nowhere.jsonl does not exist"),
-        (("a.jsonl", "plain.jsonl"), "plain.jsonl, line 1: field 'judge' holds no verdict"),
+        *(
+            (("a.jsonl", f"{name}.jsonl"), f"{name}.jsonl, line 1: field 'judge' holds no verdict")
+            for name in ("plain", "nameless", "open", "word")
+        ),
         (
             ("a.jsonl", "other.jsonl"),
             "a.jsonl is of benchmark normad, other.jsonl of benchmark cali",
