@@ -100,9 +100,10 @@ class Run:
         if self.made_by not in ("", made_by):
             raise UsageError(f"{where}: is of {made_by}, earlier lines are of {self.made_by}")
         self.made_by = made_by
-        if entry.answer is not None and key in self.entries:
+        if entry.answer is None:
+            key = self._told_apart(key)
+        elif key in self.entries:
             raise UsageError(f"{where}: an earlier line has item {key}")
-        key = self._told_apart(key)
         self.entries[key] = entry
         return key
 

@@ -280,6 +280,11 @@ def test_three_runs_are_columns_over_the_items_that_all_have_scored(tmp_path: Pa
         ),
         (
             scores(1),
+            [{**answer("n0", score), "id": "n0 (2)"} for score in (1, 0)],
+            r"line 2: an earlier line has item n0 \(2\)",
+        ),
+        (
+            scores(1),
             [answer("n0", 1), record("pass", id="1")],
             "line 2: is of workflow norm, earlier lines are of benchmark normad",
         ),
