@@ -216,7 +216,8 @@ def alternative_annotator(
         judge: the judge's answer to each item it answered.
         people: each annotator's answers.
         epsilon: how much worse the judge may be in return for its lower cost, in [0, 1]. The paper:
-            0.2 if people are experts, 0.15 if skilled, 0.1 if crowd workers.
+            0.2 if people are experts, 0.15 if skilled, 0.1 if crowd workers. judge always uses 0.1,
+            the strictest.
 
     Returns:
         None if fewer than three annotators are left.
@@ -323,8 +324,8 @@ class MajorityRule:
         number = text.strip().removesuffix("%")
         percent = number != text.strip()
         try:
-            if "/" in number:
-                votes, of = (int(part) for part in number.split("/"))
+            if "/" in text:
+                votes, of = (int(part) for part in text.split("/"))
                 return cls(Fraction(votes, of), least=votes)
             return cls(Fraction(number) / (100 if percent else 1))
         except (ValueError, ZeroDivisionError):

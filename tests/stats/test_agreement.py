@@ -109,7 +109,7 @@ def test_two_points_have_one_alpha_whatever_the_metric(raters: int) -> None:
     assert [one.value for one in scale.values()] == pytest.approx([nominal, nominal])
 
 
-@pytest.mark.parametrize("text", ["most", "0", "1.2", "5/4", "4/0"])
+@pytest.mark.parametrize("text", ["most", "0", "1.2", "5/4", "4/0", "3/4%"])
 def test_what_is_no_threshold(text: str) -> None:
     with pytest.raises(UsageError, match="majority"):
         MajorityRule.parse(text)
