@@ -78,7 +78,7 @@ def policy_of(
         alike = _reaching(apart[: number + 1], thresholds, seed)
         sure = [sureness(answer) for answer in alike if answer.answer]
         size = max(1, len(reaching))
-        grid = grid_from(sure, size, agreement=agreement, level=level) if sure else [1.0]
+        grid = grid_from(sure, size, agreement=agreement, level=level)
         stage = threshold_with_guarantee(
             [sureness(answer) for answer in reaching],
             [answer.answer == answer.item.reference for answer in reaching],

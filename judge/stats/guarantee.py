@@ -93,13 +93,15 @@ def grid_from(
     neither chance nor a single disagreement ends the search; and at least a tenth of the part. The
     others are quantiles at even steps of the share kept, down to the lowest confidence, at which
     every item is decided. There are at most 20, fewer if confidences repeat; if the part is too
-    small, only the lowest confidence.
+    small, only the lowest confidence; without confidences, only 1.
 
     Why from other items: a threshold chosen because the tested items' own scores or agreements look
     good is selected by the chance that the test must rule out. With too few items above the first
     threshold its test fails too often, with too many too late. The training part can be used, and
     so can unlabelled items, which cost nothing.
     """
+    if not confidences_elsewhere:
+        return [1.0]
     least = least_items(agreement=agreement, level=level)
     highest_first = sorted(confidences_elsewhere, reverse=True)
     size = len(highest_first)

@@ -95,3 +95,4 @@ def test_grid() -> None:
     assert grid[0] == pytest.approx(1 - 58 / 200, abs=0.002) and grid[-1] == 0.0
     assert grid_from(elsewhere, 20) == [0.0]
     assert grid_from([0.5, 1.0, 1.0], 1000) == [1.0, 0.5]
+    assert grid_from([], 200) == [1.0]
