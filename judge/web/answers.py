@@ -17,7 +17,8 @@ from judge.errors import UsageError, unwritable
 from judge.locking import lock
 from judge.records import dump, read
 from judge.records.answers import scalar_text
-from judge.records.base import own_id
+from judge.records.base import LabelError, own_id
+from judge.records.fields import object_of
 from judge.records.labels.items import LabelledItem, Own, label_key
 from judge.records.lines import MAX_OUTPUT_LINE, parsed
 from judge.run.output import sync_folder
@@ -104,18 +105,23 @@ class AnswerFile:
                 self._take(parsed(line) or {})
 
     def _take(self, fields: Mapping[str, Any]) -> None:
+        try:
+            labels = object_of(fields.get("labels") or {}, "labels")
+            annotators = object_of(fields.get("annotators") or {}, "annotators")
+            about = {name: object_of(part, name) for name, part in annotators.items()}
+        except LabelError:
+            return  # Another program's line; who opens the file next is told of it.
         record = label_key(fields)
         if (id := own_id(fields)) is not None:
             self._records[id] = record
-        about = fields.get("annotators") or {}
-        for check, answers in (fields.get("labels") or {}).items():
+        for check, answers in labels.items():
             for annotator, answer in answers.items() if isinstance(answers, dict) else ():
                 standing = self.given.setdefault(annotator, {})
                 for place in [p for p in standing if p[:2] == (record, check)]:
                     # The line repeats the answers to other entries; these keep their order.
                     if _at(answer, place.number) != standing[place].answer:
                         del standing[place]
-                own = about.get(annotator) or {}
+                own = about.get(annotator, {})
                 texts = (own.get(name) for name in ("why", "asked"))
                 why, asked = (t.get(check) if isinstance(t, dict) else None for t in texts)
                 numbers = range(1, len(answer) + 1) if isinstance(answer, list) else (0,)

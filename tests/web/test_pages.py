@@ -228,6 +228,15 @@ def test_answers_of_two_people_stand_as_they_were_given_last(tmp_path: Path) -> 
     assert questions == {1: None, 2: "Is {{ value }} there?", 3: None}, "each answer has its own"
     with pytest.raises(UsageError, match="another text of record 'r'"):
         again.refuse_other_text("0", "r")
+    before = {name: dict(answers) for name, answers in again.given.items()}
+    foreign = ({"labels": ["yes"]}, {"annotators": ["ann"]}, {"annotators": {"ann": "so"}})
+    for line in foreign:  # appended by another program while the page is open
+        with path.open("a") as file:
+            file.write(json.dumps({**fields, "labels": {"says": {"ann": "no"}}, **line}) + "\n")
+        again.refresh()
+        assert again.given == before
+    with pytest.raises(UsageError, match=r"line 8: field 'labels' must be an object"):
+        AnswerFile(path, "ann")
     path.write_text('{"id": "x", "text": "no labels"}\n')
     with pytest.raises(UsageError, match=r"line 1: .*name another file"):
         AnswerFile(path, "ann")
