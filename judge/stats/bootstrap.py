@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 FEWEST = 10
-"""Fewest clusters that runs and the papers' tables bootstrap an interval over; over fewer it is too
-narrow.
+"""Fewest clusters that the tables of a run, and of runs compared, bootstrap an interval over; over
+fewer it is too narrow.
 
-With two stories there are three different draws: the interval ends at the stories' own means.
+With two clusters there are three different draws: the interval ends at the clusters' own means.
 """
 
 # With a larger share of undefined draws, an interval would describe only the defined ones.
