@@ -19,6 +19,7 @@ from .conftest import FIXTURES, cells, lines
 from .typed import Typed
 
 ASKED = ("--check", "plain", "--rubric", "plain.yaml", "-q")
+TORN = ("--ask", "Is it polite?", "--on", "mail")
 RUN = ("calibrate", "labels.jsonl", *ASKED)
 
 
@@ -350,6 +351,7 @@ def test_a_full_disk_leaves_the_earlier_report_and_profile_whole(
         (["labels.jsonl", "--by", "planet"], "--by planet: no record has this field; "),
         (["labels.jsonl", "--guarantee", "0.9", *["-m", "scripted:yes.yaml"] * 2], "3 given"),
         (["bare.jsonl"], "bare.jsonl"),
+        (["torn.jsonl", *TORN], "no item has a right answer"),
         (["nosuchset:labels.jsonl"], "there is no labelled set 'nosuchset'"),
         (["labels.jsonl", "--votes", "0"], "--votes"),
     ],
@@ -357,6 +359,10 @@ def test_a_full_disk_leaves_the_earlier_report_and_profile_whole(
 def test_bad_usage_is_exit_code_2(typed: Typed, words: list[str], told: str) -> None:
     typed.write("labels.jsonl", seeming(4))
     typed.write("bare.jsonl", [{"id": "a", "story": "x"}])
+    torn = {"labels": {"question": None}, "annotators": {}}
+    for name, answer in (("ann", "yes"), ("bo", "no")):
+        torn["annotators"][name] = {"labels": {"question": answer}}
+    typed.write("torn.jsonl", [{"id": str(n), "mail": f"Hello {n}", **torn} for n in range(4)])
     model = ("-m", "scripted:yes.yaml", "--rubric", "plain.yaml", "-q")
     code, out, error = typed.text("calibrate", *words, *model)
     assert (code, out) == (2, "")
