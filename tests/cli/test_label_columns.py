@@ -233,7 +233,7 @@ def test_labels_of_which_none_answers_are_refused_in_the_users_words(typed: Type
     (typed.folder / "sheet.csv").write_text("\n".join(rows) + "\n")
     code, _, told = typed.text("calibrate", "a.csv", "--labels", "sheet.csv", *ASK)
     assert code == 3 and "a.csv:5: 'label' in sheet.csv must be one of yes, no, not 'Meh'" in told
-    rows = ["id,mail,Kim?,Bo"] + [f"m{n},M {n},{'Meh' if n == 3 else 'Yes'},No" for n in range(9)]
+    rows = ["id,mail,Kim?,Bo"] + [f"m{n},M {n},{'Meh' if n == 3 else 'Yes'},Yes" for n in range(9)]
     (typed.folder / "b.csv").write_text("\n".join(rows) + "\n")
     code, _, told = typed.text("calibrate", "b.csv", "--label-column", "Kim?,Bo", *ASK)
     assert code == 3 and "b.csv:5: 'Kim?', item 'm3', must be one of yes, no, not 'Meh'" in told
