@@ -107,8 +107,9 @@ class Client:
             remote=self.remote,
         )
         self.limit, self.counters = transport.limit, transport.counters
-        canary = transport.canary
-        self._served = ServedModel(spec, backend, cache, self.counters, canary, own=ours)
+        self._served = ServedModel(
+            spec, backend, cache, self.counters, identity, transport.canary, own=ours
+        )
         store = cache if cache is not None else MemoryCache()
         self._negotiation = Negotiation(spec, backend, store, identity)
         self._completions = Completions(

@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Awaitable, Callable, Collection, Iterable
-from typing import Protocol, runtime_checkable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from typing import Any, Protocol, runtime_checkable
 
 from judge.backends.base import Backend, Completion
 from judge.cache import ReplyCache
@@ -47,6 +47,7 @@ class ServedModel:
         spec, backend: as the client's.
         cache: stores the model for later runs (None: not stored).
         counters: the client's; they record the models that answered.
+        identity: the backend's; passed in because it is slow to compute.
         small_call: makes one small call (None: none can be made).
         own: whether the engine is our own, so that the model is known, and nothing is asked.
 
@@ -60,18 +61,18 @@ class ServedModel:
         backend: Backend,
         cache: ReplyCache | None,
         counters: Counters,
+        identity: Mapping[str, Any],
         small_call: Callable[[], Awaitable[Completion]] | None,
         *,
         own: bool = False,
     ) -> None:
-        identity = dict(backend.identity())
         self.names: tuple[str, ...] = ()
         self.fingerprints: tuple[str, ...] = ()
         self.own, self.ready, self._counters = own, own, counters
         self._decides = getattr(backend, "decides", False)
         self._spec, self._alias = spec, str(identity.get("model", ""))
         self._backend, self._cache, self._small_call = backend, cache, small_call
-        self._entry = digest({"kind": "served model", "identity": identity})
+        self._entry = digest({"kind": "served model", "identity": dict(identity)})
         self._model: str | None = None
         self._fitted: tuple[Collection[str], str] = ((), "")
         self._looking = asyncio.Lock()

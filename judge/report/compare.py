@@ -1,13 +1,10 @@
 """Runs on the same items: which is better, by how much, and could that be chance?
 
-Runs are output lines of `judge evaluate`, `judge score` or `judge validate`. Answers are paired by
-id (which holds the condition), records by their id or the name of `--id`, else by the hash of their
-content before edits; the second record of a name is paired with the second one in the other runs.
+Runs are paired item by item (`judge.report.runs`).
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,27 +15,19 @@ from typing import Any
 
 from judge import plugins
 from judge.errors import UsageError
-from judge.records import content_hash, read
-from judge.records.answers import scalar_text
-from judge.records.base import clip, own_id, strata_of
-from judge.records.lines import Line
+from judge.records.base import clip, strata_of
+from judge.report.runs import BENCHMARK, RECORD, REPAIRED, ItemScore, Run, read_run
 from judge.report.table import Cell, Table, TableRow, stacked
 from judge.run.output import read_description
 from judge.stats.bootstrap import FEWEST, Resamples, paired_difference, share_estimate
 from judge.stats.intervals import Estimate, Quartiles
 from judge.stats.significance import holm, mcnemar
-from judge.verdict import AnswerOutcome
 
-ItemScore = float | str
-"""An item's score in one series, in [0, 1], or why it has none."""
+OVERALL = "overall"
+"""The series of all conditions together."""
 
-OVERALL, RECORD, REPAIRED = "overall", "record", "record after repair"
-"""Series: all conditions together; the verdicts on records before a repair; those after it, if a
-run repaired any."""
+ABSENT = "not there"
 
-NO_SCORE, ABSENT = "no score", "not there"
-
-_BENCHMARK = "benchmark "
 _NOTE = (
     "Bootstrapped intervals draw items of one row of the source together, and need "
     f"{FEWEST} rows; McNemar's test takes each alone."
@@ -47,72 +36,7 @@ _NO_INTERVAL = (
     f"A difference without an interval is over fewer than {FEWEST} rows, or the same in every "
     "draw, as if the runs never differ (McNemar's p is 1). It does not show that they are equal."
 )
-_NUMBERED = re.compile(r" \(\d+\)$")
-_PLACE = re.compile(r":\d+$")  # The name of a record without an id, or with a repeated one.
 _PAPER_NOTE = "Over the items that all runs have; what cannot be read counts as not right."
-
-
-@dataclass(frozen=True, slots=True)
-class RunItem:
-    """One item of a run: its marks by series, the cluster that it is resampled with, its gold, for
-    a benchmark the line with its answer, and the fields of the record or item."""
-
-    marks: dict[str, ItemScore]
-    cluster: str
-    gold: Any = None
-    answer: Line | None = None
-    fields: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Run:
-    """A file of output lines; `made_by` is its benchmark or workflow. The command is not known:
-    lines of `judge score` are those of `judge evaluate`.
-
-    `unread` counts lines about input that could not be read.
-    """
-
-    source: str
-    made_by: str = ""
-    entries: dict[str, RunItem] = field(default_factory=dict)
-    unread: int = 0
-    _counts: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def series(self) -> list[str]:
-        """All series, in the order in which they first appear."""
-        return list(dict.fromkeys(name for e in self.entries.values() for name in e.marks))
-
-    def add(self, line: Line, where: str) -> str:
-        """Add a line's item, if it has one, and return the key by which runs pair the line.
-
-        Raises:
-            UsageError: the line is of another benchmark or workflow than those before, repeats an
-                earlier answer, or holds no valid one; `where` names the line.
-        """
-        if line.benchmark is not None:
-            made_by, key, entry = f"{_BENCHMARK}{line.benchmark}", *_answer(line, where)
-        elif line.workflow is not None:
-            made_by, key, entry = f"workflow {line.workflow}", *_record(line)
-        else:
-            self.unread += 1
-            return self._told_apart(f"unread {line.name}")
-        if self.made_by not in ("", made_by):
-            raise UsageError(f"{where}: is of {made_by}, earlier lines are of {self.made_by}")
-        self.made_by = made_by
-        if entry.answer is None:
-            key = self._told_apart(key)
-        elif key in self.entries:
-            raise UsageError(f"{where}: an earlier line has item {key}")
-        self.entries[key] = entry
-        return key
-
-    def _told_apart(self, key: str) -> str:
-        """The key, with a number if earlier lines have the same key, such as `a (2)`; a key that
-        reads so itself always has one more."""
-        self._counts[key] += 1
-        count = self._counts[key]
-        return key if count == 1 and not _NUMBERED.search(key) else f"{key} ({count})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +120,7 @@ def compared(files: Sequence[Run], *, paper: bool = False, by: Sequence[str] = (
     keys = _common_keys(list(runs.values()))
     items = {"all": len(keys), **{name: len(run.entries) for name, run in runs.items()}}
     made_by, series = runs["A"].made_by, _series(runs, keys)
-    head = "condition" if made_by.startswith(_BENCHMARK) else "verdict of"
+    head = "condition" if made_by.startswith(BENCHMARK) else "verdict of"
     tables = [_table({(): series}, runs, (head,))]
     if by:
         entries = runs["A"].entries
@@ -206,9 +130,9 @@ def compared(files: Sequence[Run], *, paper: bool = False, by: Sequence[str] = (
         title = f"{table.title}, by {', '.join(by)}"
         tables.append(replace(table, name="comparison-by", title=title))
     if paper:
-        if not made_by.startswith(_BENCHMARK):
+        if not made_by.startswith(BENCHMARK):
             raise UsageError(f"--paper: {files[0].source} holds no answers to a benchmark")
-        tables += _paper_tables(made_by.removeprefix(_BENCHMARK), runs, keys)
+        tables += _paper_tables(made_by.removeprefix(BENCHMARK), runs, keys)
     sources = {name: run.source for name, run in runs.items()}
     return Comparison(made_by, sources, items, tables, [*_notes(runs, series)])
 
@@ -231,65 +155,6 @@ def _common_keys(runs: Sequence[Run]) -> list[str]:
                 golds = f"{clip(gold)} in {first.source}, {clip(second)} in {run.source}"
                 raise UsageError(f"{key}: gold is {golds}: the runs did not ask the same")
     return keys
-
-
-def read_run(source: str) -> Run:
-    """Read a run back from a file, or `-` for standard input.
-
-    Raises:
-        UsageError: it cannot be read, a line is no output line, lines are of different benchmarks
-            or workflows, or nothing in it is an item.
-    """
-    run = Run(source)
-    for item in read(source):
-        where = f"{source}, line {item.line}"
-        if item.fields is None:
-            raise UsageError(f"{where}: {item.problem.message if item.problem else 'no record'}")
-        if (line := Line.of(item.fields)) is None:
-            hint = "name outputs of judge evaluate, score or validate"
-            raise UsageError(f"{where}: field 'judge' holds no verdict of judge: {hint}")
-        run.add(line, where)
-    if not run.entries:
-        raise UsageError(f"{source}: holds no answers and no verdicts")
-    return run
-
-
-def _answer(line: Line, where: str) -> tuple[str, RunItem]:
-    """The key of an output line of `judge evaluate`, and its item."""
-    outcome, score = (line.content.get(name) for name in ("outcome", "score"))
-    is_answer = {"id", "condition"} <= line.fields.keys() and outcome in [*AnswerOutcome]
-    if not is_answer or not (score is None or (isinstance(score, int | float) and 0 <= score <= 1)):
-        raise UsageError(
-            f"{where}: not an answer: id, condition, outcome or score is missing or invalid"
-        )
-    gold = line.fields.get("gold")
-    mark: ItemScore = NO_SCORE if score is None else float(score)
-    if outcome == AnswerOutcome.ERROR:
-        mark = "error"
-    elif outcome != AnswerOutcome.ANSWERED:
-        mark = NO_SCORE if gold is None else 0.0
-    id, row = str(line.fields["id"]), str(line.fields.get("row", line.fields["id"]))
-    return id, RunItem({str(line.fields["condition"]): mark}, row, gold, line, line.fields)
-
-
-def _record(line: Line) -> tuple[str, RunItem]:
-    """The key of an output line of `judge validate`, and its item.
-
-    The marks are the verdicts on the record before and after repair, and the last one of each
-    check.
-    """
-    fields = line.original_fields
-    marks = {RECORD: _mark(line.first_verdict), REPAIRED: _mark(line.verdict)}
-    marks |= {f"check {name}": _mark(c["verdict"]) for name, c in line.last_checks.items()}
-    name = str(line.content.get("name") or "")
-    text = None if _PLACE.search(name) else name
-    id = text or scalar_text(fields.get("id")) or own_id(fields)
-    key = f"id {id}" if id else f"content {content_hash(fields)}"
-    return key, RunItem(marks, scalar_text(line.fields.get("row")) or key, fields=fields)
-
-
-def _mark(verdict: str) -> ItemScore:
-    return {"pass": 1.0, "fail": 0.0}.get(verdict, verdict)
 
 
 Series = Sequence[tuple[str, tuple[ItemScore, ...]]]

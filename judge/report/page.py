@@ -27,9 +27,10 @@ from judge.records.base import flat, no_such_field
 from judge.records.kinds import normalised
 from judge.records.lines import Line, Lines
 from judge.report import text
-from judge.report.compare import Comparison, Run, compared
+from judge.report.compare import Comparison, compared
 from judge.report.entry import drawn, probability
 from judge.report.overview import Bar, LabelPair, Overview, columns_of
+from judge.report.runs import Run
 from judge.run.gates import GateOutcome, described_gates
 from judge.run.summary import Summary
 from judge.stats import intervals

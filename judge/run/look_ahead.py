@@ -30,7 +30,7 @@ class LookAhead:
     Args:
         rubrics: the user's own.
         by: the fields by which the summary groups records.
-        search: whether to read on until a record can be judged.
+        search: whether to read on until a record can be judged, also if all rubrics name fields.
 
     `items`: the records; `first`: the first that can be judged; `shown`: which of its fields are
     shown, if a rubric names none, and `hidden` which are not; `compared`: the message on the fields
@@ -45,7 +45,9 @@ class LookAhead:
         self.shown: str | None = None
         self.hidden: Mapping[str, str] = {}
         self.compared: str | None = None
-        self._rubrics, self._columns, self._search = rubrics, settings.columns, search
+        self._rubrics, self._columns = rubrics, settings.columns
+        self._whole = any(not (rubric.fields or rubric.tested) for rubric in rubrics)
+        self._search = search or self._whole
         self._on, self._by = {*settings.on}, {*by}
         self._paths = {flag_of(name, path): path for name, path in self._columns.items()}
         self._judged: list[Record] = []
@@ -92,7 +94,7 @@ class LookAhead:
 
     def _note_fields(self, record: Record) -> None:
         self.first = record
-        if any(not (rubric.fields or rubric.tested) for rubric in self._rubrics):
+        if self._whole:
             self.shown, self.hidden = fields_shown(record), record.hidden()
         else:
             self.compared = compared_alone(self._rubrics, record)

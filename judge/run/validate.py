@@ -83,8 +83,7 @@ class Validation(Task):
         self._misfit = cache(checks.misfit)
         self._any_record = bool(checks.own)
         rubrics = [checks.by_name[name] for name in checks.own]
-        whole = any(not (rubric.fields or rubric.tested) for rubric in rubrics)
-        search = whole or not (self.kind or self._any_record)
+        search = not (self.kind or self._any_record)
         self.ahead = LookAhead(resources.settings, rubrics, by, search=search)
         self._unseen = {
             field: f"--on {field}"
