@@ -52,7 +52,7 @@ def command(
     """Compare runs on the items that they share.
 
     Each run is a column of mean scores, over the items that all have. Differences from the first
-    come with paired bootstrap intervals and, where scores are right or wrong, McNemar's exact test.
+    come with paired intervals and, where scores are right or wrong, McNemar's exact test.
     Tables go to standard output, notes to standard error.
     """
     opt.need_calibrate("judge compare")

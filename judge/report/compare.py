@@ -6,7 +6,7 @@ Runs are paired item by item (`judge.report.runs`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, product
 from pathlib import Path
@@ -16,12 +16,19 @@ from typing import Any
 from judge import plugins
 from judge.errors import UsageError
 from judge.records.base import clip, strata_of
-from judge.report.runs import BENCHMARK, RECORD, REPAIRED, ItemScore, Run, read_run
+from judge.report.runs import BENCHMARK, RECORD, REPAIRED, SCORE, ItemScore, Run, read_run
 from judge.report.table import Cell, Table, TableRow, stacked
 from judge.run.output import read_description
-from judge.stats.bootstrap import FEWEST, Resamples, paired_difference, share_estimate
+from judge.stats.bootstrap import (
+    FEWEST,
+    Resamples,
+    mean_estimate,
+    paired_difference,
+    share_estimate,
+)
 from judge.stats.intervals import Estimate, Quartiles
 from judge.stats.significance import holm, mcnemar
+from judge.verdict import Verdict
 
 OVERALL = "overall"
 """The series of all conditions together."""
@@ -41,10 +48,11 @@ _PAPER_NOTE = "Over the items that all runs have; what cannot be read counts as 
 
 @dataclass(frozen=True, slots=True)
 class FigurePanel:
-    """A panel of a figure: each run's estimate by row, of scores or of a paper's measure."""
+    """A panel of a figure: each run's estimate by row. `shares`: they are scores in [0, 1], else
+    scores on a rubric's scale or a paper's measure."""
 
     title: str
-    scores: bool
+    shares: bool
     rows: dict[str, dict[str, Estimate | Quartiles]] = field(default_factory=dict)
 
 
@@ -64,7 +72,7 @@ class Comparison:
         panels: dict[str, FigurePanel] = {}
         for table in self.tables:
             ours = table.name.startswith("comparison")
-            if not ours and any(panel.scores for panel in panels.values()):
+            if not ours and any(panel.shares for panel in panels.values()):
                 break
             for row in table.rows:
                 for column, cell in row.cells.items():
@@ -72,11 +80,14 @@ class Comparison:
                     if unknown or not isinstance(cell, cells):
                         continue
                     title, name, run = (", ".join(row.labels[1:]), row.labels[0], column)
+                    shares = ours and not name.startswith(SCORE)
                     if not ours:
                         title, run = f"{table.name}: {column}", row.labels[-1]
                         name = ", ".join(row.labels[:-1])
+                    elif not shares:
+                        title = ", ".join(row.labels)
                     if run in self.runs:
-                        panel = panels.setdefault(title, FigurePanel(title, ours))
+                        panel = panels.setdefault(title, FigurePanel(title, shares))
                         panel.rows.setdefault(name, {})[run] = cell
         return [*panels.values()]
 
@@ -93,11 +104,12 @@ class Comparison:
 def compare(sources: Sequence[str], *, paper: bool = False, by: Sequence[str] = ()) -> Comparison:
     """Compare two runs or more, each a file, `-` or in memory, on the items that all have.
 
-    Every run is a column of mean scores, and every later run has its difference from the first,
-    with a paired bootstrap over rows of the source. Where all scores are 0 and 1, McNemar's exact
-    test (McNemar 1947) is made; its p-values are adjusted (Holm 1979) over a table's conditions or
-    checks, strata and runs. An answer that was refused or cannot be read is not right; an item
-    without a reply or a score in one run is left out of all. Of verdicts only pass and fail count.
+    Every run is a column of mean scores (of answers and verdicts, right or passing is 1), and every
+    later run has its difference from the first, with a paired interval. Where all scores are 0 and
+    1, McNemar's exact test (McNemar 1947) is made; its p-values are adjusted (Holm 1979) over a
+    table's conditions or checks, strata and runs. An answer that was refused or cannot be read is
+    not right; an item without a reply or a score in one run is left out of all. Of verdicts only
+    pass and fail count.
 
     Args:
         paper: add the benchmark's own tables, with a row for each run.
@@ -121,6 +133,8 @@ def compared(files: Sequence[Run], *, paper: bool = False, by: Sequence[str] = (
     items = {"all": len(keys), **{name: len(run.entries) for name, run in runs.items()}}
     made_by, series = runs["A"].made_by, _series(runs, keys)
     head = "condition" if made_by.startswith(BENCHMARK) else "verdict of"
+    if any(name.startswith(SCORE) for name in series):
+        head = "verdict or score"
     tables = [_table({(): series}, runs, (head,))]
     if by:
         entries = runs["A"].entries
@@ -181,6 +195,13 @@ def _series(runs: Mapping[str, Run], keys: Sequence[str]) -> dict[str, Series]:
         series.pop(REPAIRED, None)
     if RECORD not in series and len(series) > 1:
         series[OVERALL] = list(chain.from_iterable(series.values()))
+    without_verdict = {
+        name
+        for name, marked in series.items()
+        if all(mark == Verdict.ANSWERED for _, marks in marked for mark in marks)
+    }
+    if without_verdict < series.keys():
+        series = {name: marked for name, marked in series.items() if name not in without_verdict}
     return series
 
 
@@ -191,7 +212,8 @@ def _table(strata: Strata, runs: Mapping[str, Run], heads: tuple[str, ...]) -> T
     for name, (labels, series) in product(names, strata.items()):
         if name not in series:
             continue
-        cells, p_values = _cells(series[name], [*runs])
+        mean = mean_estimate if name.startswith(SCORE) else share_estimate
+        cells, p_values = _cells(series[name], [*runs], mean)
         rows.append(TableRow((name, *labels), cells))
         if name not in (OVERALL, RECORD, REPAIRED):
             tests += [(cells, run, p) for run, p in p_values.items()]
@@ -208,13 +230,17 @@ def _table(strata: Strata, runs: Mapping[str, Run], heads: tuple[str, ...]) -> T
     return Table("comparison", title, heads, rows, notes, tuple(runs))
 
 
-def _cells(items: Series, runs: Sequence[str]) -> tuple[dict[str, Cell], dict[str, float]]:
+def _cells(
+    items: Series,
+    runs: Sequence[str],
+    mean: Callable[[Sequence[float | None], Resamples], Estimate],
+) -> tuple[dict[str, Cell], dict[str, float]]:
     """A row's cells, and by run McNemar's p of its difference from A."""
     scores = [(cluster, marks) for cluster, marks in items if _scored(marks)]
     resamples, of = Resamples([cluster for cluster, _ in scores], fewest=FEWEST), len(items)
     cells: dict[str, Cell] = {"pairs": len(scores), "of": of}
     columns = {run: [float(marks[n]) for _, marks in scores] for n, run in enumerate(runs)}
-    cells |= {run: replace(share_estimate(c, resamples), of=of) for run, c in columns.items()}
+    cells |= {run: replace(mean(c, resamples), of=of) for run, c in columns.items()}
     p_values: dict[str, float] = {}
     first = columns.pop(runs[0])
     for run, column in columns.items():

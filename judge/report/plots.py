@@ -108,7 +108,7 @@ def _panel(
         (marks["mean of the runs"],) = axes.plot((mean, mean), ends, color="black")
     axes.set_yticks(range(len(panel.rows)), [drawable(name, 40) for name in panel.rows])
     axes.set(ylim=(len(panel.rows) - 0.5, -0.5), title=drawable(panel.title, 60))
-    if panel.scores:
+    if panel.shares:
         axes.set(xlim=(-0.02, 1.02), xlabel="mean score")
     axes.grid(axis="x", color="#e5e5e5")
     axes.set_axisbelow(True)

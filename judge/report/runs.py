@@ -21,10 +21,13 @@ from judge.records.lines import Line
 from judge.verdict import AnswerOutcome
 
 ItemScore = float | str
-"""An item's score in one series, in [0, 1], or why it has none."""
+"""An item's score in one series, or why it has none. It is in [0, 1], or on its rubric's scale."""
 
 RECORD, REPAIRED = "record", "record after repair"
 """Series: the verdicts on records before a repair; those after it, if a run repaired any."""
+
+SCORE = "score of "
+"""Begins the series of a check's scores, on its rubric's scale."""
 
 NO_SCORE = "no score"
 
@@ -140,12 +143,15 @@ def _answer(line: Line, where: str) -> tuple[str, RunItem]:
 def _record(line: Line) -> tuple[str, RunItem]:
     """The key of an output line of `judge validate`, and its item.
 
-    The marks are the verdicts on the record before and after repair, and the last one of each
-    check.
+    The marks are the verdicts on the record before and after repair, and the last verdict and score
+    of each check.
     """
     fields = line.original_fields
     marks = {RECORD: _mark(line.first_verdict), REPAIRED: _mark(line.verdict)}
-    marks |= {f"check {name}": _mark(c["verdict"]) for name, c in line.last_checks.items()}
+    checks = line.last_checks.items()
+    marks |= {f"check {name}": _mark(check["verdict"]) for name, check in checks}
+    scores = {f"{SCORE}{name}": check.get("score") for name, check in checks}
+    marks |= {name: float(score) for name, score in scores.items() if score is not None}
     name = str(line.content.get("name") or "")
     text = None if _PLACE.search(name) else name
     id = text or scalar_text(fields.get("id")) or own_id(fields)

@@ -220,6 +220,30 @@ def test_records_and_checks(compared: Any) -> None:
     assert "check leakage: 2 of 4 pairs are left out: 1 abstain in A, 1 skipped in A" in found.notes
 
 
+def test_scores_without_a_verdict_are_compared_by_their_means(
+    compared: Any, tmp_path: Path
+) -> None:
+    """Twelve on a scale to 10, one of them without a score in the second run: the differences are
+    ten of 2 and one of -9."""
+
+    def run(*scores: float | None) -> list[Line]:
+        checks = [{"check": "tone", "verdict": "answered", "score": score} for score in scores]
+        return [
+            record("answered", judge={"checks": [check]}, id=str(n))
+            for n, check in enumerate(checks)
+        ]
+
+    runs = compared(run(*[4.0] * 10, 9.0, 3.0), run(*[6.0] * 10, 0.0, None))
+    assert labels(runs) == [("score of tone",)], "no row without a figure"
+    cells = row(runs, "score of tone")
+    assert (cells["pairs"], cells["of"]) == (11, 12) and "McNemar p B" not in cells
+    assert values(cells) == pytest.approx((49 / 11, 60 / 11, 1))
+    assert cells["B - A"].low < 0 < cells["B - A"].high
+    assert "score of tone: 1 of 12 pairs are left out: 1 not there in B" in runs.notes
+    (panel,) = runs.panels()
+    assert panel.title == "score of tone" and not panel.shares, "its axis is not from 0 to 1"
+
+
 def test_a_repaired_record_is_compared_as_it_came_and_as_it_was_written(compared: Any) -> None:
     repaired = record("pass", id="x", judge={"original_verdict": "fail"})
     found = compared([record("fail", id="x")], [repaired])
