@@ -19,6 +19,7 @@ from judge.judging.classifiers import Classifier
 from judge.problems import problems_of
 from judge.questions.rubric import Rubric
 from judge.records import Record
+from judge.records.base import clip
 
 _UNBOUND = frozenset({"engine"})
 """Parts of a backend's identity that a profile notes but does not require: the engine's version
@@ -311,15 +312,14 @@ class Profiles:
                     "here: its figures may not hold; calibrate again with --on FIELD"
                 )
 
-    def find(self, *bindings: Binding) -> JudgeProfile | None:
-        """The profile of a judge with one of these bindings, the first that fits; None if none
-        does.
+    def find(self, rubric: Rubric, bindings: Sequence[Binding]) -> JudgeProfile | None:
+        """The profile of a judge on this rubric with one of these bindings, the first that fits;
+        None if none does.
 
         Raises:
             UsageError: the user's profile has the check, but for another judge.
         """
-        check = bindings[0].check
-        profiles = self.judges.get(check, ())
+        profiles = self.judges.get(rubric.name, ())
         for binding in bindings:
             for judge in profiles:
                 if not judge.binding.differences(binding):
@@ -329,11 +329,21 @@ class Profiles:
                 (judge.binding.differences(binding) for judge in profiles for binding in bindings),
                 key=len,
             )
+            keys = list(self._other_keys(rubric))
+            texts = [text for text in nearest if not (keys and text.startswith("rubric "))]
             raise UsageError(
-                f"{self.told} was made for another judge of {check}: "
-                f"{'; '.join(nearest)}. Calibrate this judge, or judge as the profile says"
+                f"{self.told} was made for another judge of {rubric.name}: "
+                f"{'; '.join(keys + texts)}. Calibrate this judge, or judge as the profile says"
             )
         return None
+
+    def _other_keys(self, rubric: Rubric) -> Iterator[str]:
+        """The keys in which the profile's own rubric differs from this one, in words."""
+        for ours in (own.keys for own in self.rubrics if own.name == rubric.name):
+            for key in {**ours, **rubric.keys}:
+                both = [clip(k[key]) if key in k else "not set" for k in (ours, rubric.keys)]
+                if len({*both}) == 2:
+                    yield f"{key} {both[0]} in the profile, {both[1]} here"
 
     def methods(self, rubric: Rubric, model: str) -> tuple[Method, ...]:
         """The methods for which these profiles know the model on this rubric."""

@@ -341,7 +341,8 @@ class Resources:
         if not known:
             judge = ways[0]
         elif judge.rubric.name in self.profiles.judges:
-            profile = self.profiles.find(*(profile_key(way, votes, temperature) for way in known))
+            bindings = [profile_key(way, votes, temperature) for way in known]
+            profile = self.profiles.find(judge.rubric, bindings)
         if profile is not None:
             judge = replace(judge, method=profile.binding.method)
             judge.client.fitted_to(profile.answered_by, self.profiles.told)

@@ -121,6 +121,10 @@ def test_validate_goes_by_the_profile_that_calibrate_wrote(typed: Typed) -> None
     code, out, told = typed.text(*asked, *by)
     assert (code, out) == (2, "")
     assert "was made for another judge of plain" in told
+    # A profile with its own question says how the question differs.
+    other = ("--ask", "Is it dim?", "--name", "plain", *by)
+    told = typed.text("validate", "fresh.jsonl", *other)[2]
+    assert "'Is it dim?' here" in told and "rubric" not in told
 
 
 @pytest.mark.slow
