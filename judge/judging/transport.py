@@ -87,7 +87,7 @@ class Counters:
     cache_hits: int = 0
     retries: int = 0
     reasks: int = 0
-    refusals: int = 0
+    rate_limits: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
@@ -200,7 +200,7 @@ class Transport:
                     tries, outage = 0, True
                 failed_at = time.monotonic()
                 self.counters.retries += 1
-                self.counters.refusals += error.kind == "rate-limited"
+                self.counters.rate_limits += error.kind == "rate-limited"
                 traces.retries(error, tries)
             if tries:
                 await asyncio.sleep(pause(self._backoff, tries - 1))

@@ -231,7 +231,7 @@ class RubricKeys(Section):
         if not answers or compare:
             return usual
         if len({*answers}) < max(2, len(answers)):
-            raise ValueError("give at least two different answers, each once")
+            raise ValueError("give at least two different answers, each once; scores are 1-5")
         by_spelling: dict[str, str] = {}
         for answer in answers:
             if (twin := by_spelling.setdefault(spelling(answer), answer)) != answer:

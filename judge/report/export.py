@@ -25,6 +25,7 @@ from judge.judgement import Judgement, named_beside
 from judge.reasons import reason_of
 from judge.records.lines import Line
 from judge.redact import printable
+from judge.run.gates import Gate
 from judge.run.summary import UNDECIDED, Summary
 from judge.stats.intervals import percent
 from judge.verdict import Verdict
@@ -338,10 +339,14 @@ def _xml(text: str) -> str:
 
 
 def write_markdown(
-    lines: Judged, file: IO[bytes], *, listed: Sequence[str] = (Verdict.FAIL,)
+    lines: Judged,
+    file: IO[bytes],
+    *,
+    listed: Sequence[str] = (Verdict.FAIL,),
+    gates: Sequence[Gate] = (),
 ) -> None:
-    """A summary for GitHub's step summary: the verdicts of each check, and the first records with
-    the `listed` verdicts."""
+    """A summary for GitHub's step summary: the outcomes of the gates, the verdicts of each check,
+    and the first records with the `listed` verdicts."""
     summary, shown = Summary(), list[list[dict[str, str | None]]]()
     for line, judgement in lines:
         summary.add(line)
@@ -356,7 +361,13 @@ def write_markdown(
     template = environment.from_string((Path(__file__).parent / "summary.md").read_text("utf-8"))
     count = sum(summary.verdicts[verdict] for verdict in {*listed})
     text = template.render(
-        count=count, summary=summary, counts=counts, kinds=kinds, shown=shown, listed=listed
+        count=count,
+        summary=summary,
+        gates=[str(gate.outcome(summary)) for gate in gates],
+        counts=counts,
+        kinds=kinds,
+        shown=shown,
+        listed=listed,
     )
     file.write(f"{text.strip()}\n".encode(errors="backslashreplace"))
 

@@ -130,6 +130,7 @@ def export(
         UsageError: a file or verdict cannot be used, or a file holds no line of `judge validate`.
     """
     from judge.report.export import FORMS, write_junit, write_markdown
+    from judge.run.gates import described_gates
 
     chosen, left_out = texts(verdicts), Counter[Verdict]()
     refuse_unknown_verdicts("--verdicts", chosen)
@@ -139,13 +140,12 @@ def export(
     with writing(out, sources, overwrite=overwrite) as file:
         lines = Lines.read(sources)
         kept = _chosen(lines, chosen, left_out, all_lines=write is write_markdown)
+        runs = (run for source in sources for run in read_description(Path(source)).values())
         if write is write_junit:
-            from judge.run.gates import described_gates
-
-            runs = (run for source in sources for run in read_description(Path(source)).values())
             write_junit(kept, file, gated=any(gate.is_floor for gate in described_gates(runs)))
-        elif write is write_markdown and chosen:
-            write_markdown(kept, file, listed=chosen)
+        elif write is write_markdown:
+            listed = chosen or (Verdict.FAIL,)
+            write_markdown(kept, file, listed=listed, gates=described_gates(runs))
         else:
             write(kept, file)
     return Written(lines, {}, left_out)

@@ -207,6 +207,11 @@ def test_the_page_has_the_outcome_of_each_gate(mails: Typed) -> None:
         ["polite > 0.75", "does not hold", "50.0%", f"2 of 4{unread}"],
         ["polite < 0.765432", "holds", "75.0%", "3 of 4; counted as passing: 1 unreadable"],
     ]
+    mails.text("export", "o.jsonl", "-o", "o.md")
+    summary = mails.read("o.md").decode().replace("\\", "")
+    gates = [line for line in summary.splitlines() if line.startswith("- ")]
+    assert gates[0] == f"- gate polite &gt;= 0.75: does not hold (50.0%, 2 of 4{unread})"
+    assert len(gates) == 3
     mails.text(*RUN, *TONE, *gated("mean tone > 3.7", "mean tone >= 3.9", "mean tone < 3.75"))
     # 5, 4, 1 and one without a score: from 11 / 4 to 15 / 4.
     scored = "3 of 4 scored; 1 without a score counts as"

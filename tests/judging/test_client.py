@@ -202,7 +202,7 @@ async def test_a_retry_that_succeeds_costs_one_reply() -> None:
     asker, _ = client(one_by_one(errors.RateLimited("x"), errors.ServerFault("y"), GOOD))
     asked = await ask(asker)
     assert asked.trouble is None and asked.usage.replies == 1
-    assert (asker.counters.calls, asker.counters.retries, asker.counters.refusals) == (3, 2, 1)
+    assert (asker.counters.calls, asker.counters.retries, asker.counters.rate_limits) == (3, 2, 1)
     assert asker.counters.output_tokens == 3
 
 
