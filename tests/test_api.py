@@ -160,7 +160,7 @@ async def test_a_run_into_a_file_goes_on_where_it_was_stopped(asked: dict[str, A
     with pytest.raises(UsageError, match="exists"):
         judge.validate_to("out.jsonl", records, **asked)
     second = judge.validate_to("out.jsonl", records, resume=True, **asked)
-    assert (second.exit_code, second.summary.kept, second.summary.records) == (0, 1, 3)
+    assert (second.exit_code, second.summary.resumed, second.summary.records) == (0, 1, 3)
 
 
 def test_a_part_of_the_records_and_its_plan(asked: dict[str, Any]) -> None:
@@ -327,7 +327,7 @@ def test_one_word_is_one_verdict(asked: dict[str, Any]) -> None:
     records = mails("thanks", "go")
     judge.validate_to("out.jsonl", records, **asked)
     again = judge.validate_to("out.jsonl", records, resume=True, rejudge="fail", **asked)
-    assert (again.exit_code, again.summary.kept) == (0, 1)
+    assert (again.exit_code, again.summary.resumed) == (0, 1)
     with pytest.raises(UsageError, match=r"fail_under: 90: type 0\.9"):
         judge.validate_to("new.jsonl", records, fail_under=90, **asked)
 

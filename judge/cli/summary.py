@@ -349,10 +349,10 @@ def _effort(report: Report, noun: str = "record") -> Iterator[str]:
 
     if not (report.summary.records or total("calls")):
         return
-    fresh = report.summary.records - report.summary.kept
+    fresh = report.summary.records - report.summary.resumed
     pace = fresh / report.seconds if report.seconds else 0.0
     rate = f" ({pace:.{2 if pace < 10 else 0}f}/s)" if pace else ""
-    resumed = f", {report.summary.kept} kept" if report.summary.kept else ""
+    resumed = f", {report.summary.resumed} kept" if report.summary.resumed else ""
     replies = counted(total("cache_hits"), "reply", "replies")
     effort = f"{counted(fresh, noun)} in {report.seconds:.1f} s{rate}"
     yield f"{effort}{resumed}, {counted(total('calls'), 'call')}, {replies} from cache"

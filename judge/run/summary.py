@@ -104,7 +104,7 @@ class Summary:
     cheap_lost: int = 0
     cheap_alone: int = 0
     cheap_problem: str = ""
-    kept: int = 0
+    resumed: int = 0
     entries: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     quotes_lost: Counter[str] = field(default_factory=Counter)
     named: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
@@ -117,7 +117,7 @@ class Summary:
     def add(self, line: Line) -> None:
         """Count one line; keep name and reason of the first of each verdict that do not pass."""
         self.records += 1
-        self.kept += line.kept
+        self.resumed += line.kept
         verdict = line.verdict
         self.verdicts[verdict] += 1
         self.before_repair[line.first_verdict] += 1
@@ -357,7 +357,7 @@ class Summary:
         slices = {name: dict(counts) for name, counts in self.largest_slices()}
         return {
             "records": self.records,
-            "kept": self.kept,
+            "resumed": self.resumed,
             "verdicts": {str(v): self.verdicts[v] for v in Verdict if self.verdicts[v]},
             "pass_rate": came,
             "repaired_pass_rate": repaired,

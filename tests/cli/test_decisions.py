@@ -49,14 +49,14 @@ def test_a_decision_counts_for_gates_and_sets_and_lasts(judged: Typed) -> None:
     code, _, told = judged.text(*again, "--fail-under", "0.6")
     assert code == 0, told
     summary = json.loads(judged.read("s.json"))
-    assert summary["verdicts"] == {"pass": 2, "fail": 1} and summary["kept"] == 2
+    assert summary["verdicts"] == {"pass": 2, "fail": 1} and summary["resumed"] == 2
     assert "answers" not in summary, "yes and no are counted as verdicts, whoever gives them"
     decided = lines(judged, "out.jsonl")[1]
     assert decided["id"] == "m2" and "labels" not in decided
     by = [(check["by"], check["verdict"]) for check in decided["judge"]["checks"]]
     assert by == [("final", "fail"), ("person", "pass")]
     written = judged.read("out.jsonl")
-    assert judged(*again).returncode == 0 and json.loads(judged.read("s.json"))["kept"] == 3
+    assert judged(*again).returncode == 0 and json.loads(judged.read("s.json"))["resumed"] == 3
     assert judged.read("out.jsonl") == written
     fresh = ("validate", "mails.jsonl", *ASK, "-o", "fresh.jsonl", "--decisions", "review.jsonl")
     code, _, told = judged.text(*fresh, "--review", "left.jsonl", "--review-verdicts", "fail")

@@ -104,7 +104,7 @@ def test_a_run_writes_the_lines_of_its_workers(monkeypatch: pytest.MonkeyPatch) 
     assert Path("ray").read_bytes() == Path("local").read_bytes() != b""
     # Their lines are kept, not judged again, where the run goes on.
     job = Job(records=[*records, NORM], out=Path("ray"), resume=True)
-    assert validate(job, settings(engine="ray"), Watcher()).summary.kept == 3
+    assert validate(job, settings(engine="ray"), Watcher()).summary.resumed == 3
 
 
 def test_a_worker_that_judges_otherwise_than_this_machine_ends_the_run(

@@ -171,7 +171,7 @@ def test_a_kept_line_has_the_name_that_its_record_has_now(room: Room) -> None:
     found, report = room.resumed(old)
     assert found == wanted and b'"name":"in.jsonl:2"' in found.replace(b'": "', b'":"')
     assert report.traffic["scripted:yes.yaml"]["calls"] == 0 and report.unmatched == 1
-    assert report.summary.records == report.summary.kept == 2
+    assert report.summary.records == report.summary.resumed == 2
 
 
 def test_only_what_changed_is_judged_again(room: Room) -> None:
@@ -181,7 +181,7 @@ def test_only_what_changed_is_judged_again(room: Room) -> None:
     records.insert(3, dict(POOL[4]))
     wanted = room.undisturbed(records)
     found, report = room.resumed(old)
-    assert found == wanted and report.summary.kept == 3
+    assert found == wanted and report.summary.resumed == 3
     calls = report.traffic["scripted:yes.yaml"]["calls"]
     assert calls == 2
     # An input that became shorter gives a shorter output.
@@ -271,7 +271,7 @@ def test_a_kill_while_out_is_put_in_order_loses_nothing(
                 room.run(room.out, resume=True)
         report = room.run(room.out, resume=True)
         assert room.out.read_bytes() == whole, step
-        assert report.summary.kept == 4, f"a finished line was lost in {step}"
+        assert report.summary.resumed == 4, f"a finished line was lost in {step}"
     leftovers = {path.name for path in room.folder.glob("out.jsonl*")}
     assert leftovers == {"out.jsonl", "out.jsonl.run.json"}
 
@@ -319,7 +319,7 @@ def test_rejudge_judges_the_named_verdicts_again_by_another_model(room: Room) ->
     before, after = (list(map(json.loads, text.splitlines())) for text in (old, found))
     assert [line["judge"]["verdict"] for line in before] == ["pass", "fail", "pass"]
     assert [line["judge"]["verdict"] for line in after] == ["pass"] * 3
-    assert report.summary.kept == 2 and [after[0], after[2]] == [before[0], before[2]]
+    assert report.summary.resumed == 2 and [after[0], after[2]] == [before[0], before[2]]
     known = json.loads(description_file(room.out).read_bytes())
     models = [known[line["judge"]["fingerprint"]]["judge"] for line in after]
     assert models == [["scripted:yes.yaml"], ["scripted:other.yaml"], ["scripted:yes.yaml"]]
