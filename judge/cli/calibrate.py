@@ -227,7 +227,8 @@ def _troubles(report: Calibration) -> Iterator[str]:
 def _about_check(check: CheckReport, sources: Sequence[str]) -> Iterator[str]:
     """Notes on a check: its fields, how its labels were read, and items without an answer."""
     if check.shown:
-        yield f"{check.check}: {fields_message(check.shown, check.withheld)}"
+        hint = "name the one that decides (--on, or fields: in the rubric) to see if it is read"
+        yield f"{check.check}: {fields_message(check.shown, check.withheld)}; {hint}"
     if check.taken:
         yield taken_message(check.check, check.taken)
     if check.other_question:

@@ -209,6 +209,7 @@ def test_calibrate_shows_no_label_and_says_so_once(typed: Typed, server: Loopbac
         assert "second" not in asked.prompt and "label" not in asked.prompt
     said = "question: fields shown: email; not shown: second_rater (people's answers)"
     assert " ".join(err.split()).count(said) == err.count("fields shown") == 1, err
+    assert "name the one that decides (--on" in " ".join(err.split()), "no control is made"
     assert cells(out, "openai:m", "40 of 40")
     # Named by the user it is shown, and then what the judge has in common with the labels is none.
     on = ("--on", "email", "--on", "second_rater")
