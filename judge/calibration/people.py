@@ -110,7 +110,7 @@ def agreement_of(
     problems: list[Record] = []
     blank: list[int] = []
     accepted = (*settings.answers, *(crowd.scale if crowd else ()))
-    unreadable = labelled = 0
+    unreadable, labelled = 0, False
 
     names = SharedNames()
     columns = {name: column for name, column in settings.columns.items() if name != "id"}
@@ -120,7 +120,7 @@ def agreement_of(
         for source in sources:
             for item in read_labels(source, check, columns, blank, accepted):
                 if isinstance(item, LabelledItem):
-                    labelled += 1
+                    labelled = True
                     yield names.of(item)
                 else:
                     unreadable += 1

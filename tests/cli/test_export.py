@@ -192,6 +192,7 @@ def test_junit_tells_failures_errors_and_skipped_apart(judge: Typed) -> None:
     }
     assert "It is rude. – “=cmd|' /C calc'!A0 <b>" in (cases["b"][0].get("message") or "")
     assert cases["b"][0].get("type") == "polite"
+    assert cases["3"][0].get("message") == "abstained – polite: curt (P(pass) 0.46)"
     assert cases["e"][0].get("message") == "denied: no key"
 
 
