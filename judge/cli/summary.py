@@ -229,10 +229,10 @@ def _rates(summary: Summary, repair: bool) -> Iterator[str]:
     from judge.stats.intervals import percent
 
     rate, repaired = summary.pass_rate, summary.repaired_rate
-    if (answered := summary.verdicts[Verdict.ANSWERED]) and not summary.decided:
-        share = answered / summary.records
-        yield f"{answered} of {counted(summary.records, 'record')} answered ({percent(share)})"
     if rate is None or repaired is None:
+        if of := summary.records:
+            answered = summary.verdicts[Verdict.ANSWERED]
+            yield f"{answered} of {counted(of, 'record')} answered ({percent(answered / of)})"
         return
     single = summary.records == 1
     text = f"{summary.before_repair[Verdict.PASS]} of {counted(summary.records, 'record')} "

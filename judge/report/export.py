@@ -344,10 +344,11 @@ def write_markdown(
     *,
     listed: Sequence[str] = (Verdict.FAIL,),
     gates: Sequence[Gate] = (),
+    counting: bool = False,
 ) -> None:
     """A summary for GitHub's step summary: the outcomes of the gates, the verdicts of each check,
-    and the first records with the `listed` verdicts."""
-    summary, shown = Summary(), list[list[dict[str, str | None]]]()
+    and the first records with the `listed` verdicts; `counting` says that no answer passes."""
+    summary, shown = Summary(counting=counting), list[list[dict[str, str | None]]]()
     for line, judgement in lines:
         summary.add(line)
         if judgement.verdict in listed and len(shown) < _SHOWN:

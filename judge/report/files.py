@@ -131,6 +131,7 @@ def export(
     """
     from judge.report.export import FORMS, write_junit, write_markdown
     from judge.run.gates import described_gates
+    from judge.run.rubrics import only_counted
 
     chosen, left_out = texts(verdicts), Counter[Verdict]()
     refuse_unknown_verdicts("--verdicts", chosen)
@@ -140,12 +141,13 @@ def export(
     with writing(out, sources, overwrite=overwrite) as file:
         lines = Lines.read(sources)
         kept = _chosen(lines, chosen, left_out, all_lines=write is write_markdown)
-        runs = (run for source in sources for run in read_description(Path(source)).values())
+        runs = [run for source in sources for run in read_description(Path(source)).values()]
         if write is write_junit:
             write_junit(kept, file, gated=any(gate.is_floor for gate in described_gates(runs)))
         elif write is write_markdown:
-            listed = chosen or (Verdict.FAIL,)
-            write_markdown(kept, file, listed=listed, gates=described_gates(runs))
+            listed, counting = chosen or (Verdict.FAIL,), only_counted(runs)
+            gates = described_gates(runs)
+            write_markdown(kept, file, listed=listed, gates=gates, counting=counting)
         else:
             write(kept, file)
     return Written(lines, {}, left_out)

@@ -32,6 +32,7 @@ from judge.report.entry import drawn, probability
 from judge.report.overview import Bar, LabelPair, Overview, columns_of
 from judge.report.runs import Run
 from judge.run.gates import GateOutcome, described_gates
+from judge.run.rubrics import only_counted
 from judge.run.summary import Summary
 from judge.stats import intervals
 from judge.stats.intervals import Estimate, wilson
@@ -199,8 +200,9 @@ def render(
             records cannot be compared.
     """
     described = described or {}
+    rankings, counting = _rankings(described), only_counted(described.values())
     whole, *parts = (
-        Overview(Summary(by, rankings=_rankings(described)), described)
+        Overview(Summary(by, rankings=rankings, counting=counting), described)
         for _ in range(1 + len(lines.names))
     )
     runs = [Run(name) for name in lines.names]

@@ -37,6 +37,12 @@ def described_rubrics(run: Mapping[str, Any]) -> dict[str, Rubric]:
     return own | same
 
 
+def only_counted(runs: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether no answer passes or fails in any of the described runs; raises as `own_rubrics`."""
+    pairs = [(own_rubrics(run), name) for run in runs for name in run.get("rubrics", ())]
+    return bool(pairs) and all(name in own and own[name].rule.counts for own, name in pairs)
+
+
 @dataclass(frozen=True, slots=True)
 class RubricSet:
     """The rubrics that a run may ask; `added` names those of the user's own."""

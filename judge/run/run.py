@@ -103,8 +103,8 @@ class _Run:
         self.job, self.task, self.watcher = job, task, watcher
         task.watcher = watcher
         self.resources = task.resources
-        rubrics = task.resources.rubrics
-        summary = Summary(job.by, rubrics.scales, rubrics.stages, rubrics.rankings)
+        run = task.resources.rubrics
+        summary = Summary(job.by, run.scales, run.stages, run.rankings, run.counting)
         self.report = Report(summary, task.gates)
         self.progress = Progress(summary, task.resources.models)
         self.stop = Stop()

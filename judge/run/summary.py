@@ -56,7 +56,7 @@ class Summary:
     - `cheap_votes`: votes of a cascade's cheap judge; `cheap_lost`: those without an answer;
       `cheap_alone`: those after which no other judge was asked.
     - `recalls`: sums of extractions' credits, over records and over values.
-    - `stages`: checks that each judge only what passed the one before.
+    - `stages`: checks that each judge what passed the one before; `counting`: no answer passes.
     - `rankings`: the checks of each ranking with their two fields; `compared`: counts of records by
       the answers of these checks.
     - `checked_errors`: how many of the `error_lines` have a check, by check.
@@ -75,6 +75,7 @@ class Summary:
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     stages: Sequence[str] = ()
     rankings: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    counting: bool = False
     compared: dict[str, Counter[tuple[str | None, ...]]] = field(
         default_factory=lambda: defaultdict(Counter)
     )
@@ -252,11 +253,10 @@ class Summary:
 
     def mean_score(self, name: str) -> Estimate:
         """The mean score of a check over the records that it was made on."""
-        count = self.asked(name)
         n, total, squares = self.scores[name]
         from judge.stats.intervals import mean_of_sums
 
-        return mean_of_sums(int(n), total, squares, of=count, scale=self.scales[name])
+        return mean_of_sums(int(n), total, squares, of=self.asked(name), scale=self.scales[name])
 
     def ranked(self) -> dict[str, Ranking]:
         """The rankings that follow from the comparisons, by name."""
@@ -332,8 +332,8 @@ class Summary:
 
     def _rate(self, counts: Counter[str]) -> float | None:
         """None without records, and where answers are counted, so that nothing passes or fails."""
-        defined = self.records and (self.decided or not self.verdicts[Verdict.ANSWERED])
-        return counts[Verdict.PASS] / self.records if defined else None
+        defined = self.decided or not (self.counting or self.verdicts[Verdict.ANSWERED])
+        return counts[Verdict.PASS] / self.records if self.records and defined else None
 
     def __str__(self) -> str:
         counts = [f"{self.verdicts[name]} {name}" for name in Verdict if self.verdicts[name]]

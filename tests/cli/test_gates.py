@@ -69,17 +69,28 @@ def test_answers_without_pass_are_counted(mails: Typed) -> None:
     assert "mood: 2 glad, 2 sad (4 of 4 answered)" in told and "pass" not in told
 
 
-def test_where_answers_are_counted_no_share_passes(mails: Typed) -> None:
-    mood = ("--ask", "Mood?", "--name", "mood", "--answers", "glad,sad", "--limit", "2")
-    mails.text(*RUN, *mood, "-o", "o.jsonl", "--summary", "s.json")
+@pytest.mark.parametrize(
+    ("answers", "answered"),
+    [("glad,sad", "2 of 2 records answered (100.0%)"), ("a,b", "0 of 2 records answered (0.0%)")],
+)
+def test_where_answers_are_counted_no_share_passes(
+    mails: Typed, answers: str, answered: str
+) -> None:
+    mood = ("--ask", "Mood?", "--name", "mood", "--answers", answers, "--limit", "2")
+    told = mails.text(*RUN, *mood, "-o", "o.jsonl", "--summary", "s.json")[2]
+    assert answered in told and "pass" not in told
     rates, undefined = json.loads(mails.read("s.json")), {"value": None, "passed": 0, "of": 2}
     assert rates["pass_rate"] == rates["repaired_pass_rate"] == undefined
     assert mails("export", "o.jsonl", "-o", "o.md").returncode == 0
-    assert mails.read("o.md").startswith(b"### judge: 2 of 2 records answered (100.0%)\n")
+    assert mails.read("o.md").decode().startswith(f"### judge: {answered}\n")
     assert mails("report", "o.jsonl", "-o", "o.html", "--by", "text").returncode == 0
     page = mails.read("o.html").decode()
     assert "By <bdi>text</bdi>" in page and "Share of passes" not in page
     assert "Pass, without skipped" not in page
+
+
+def test_beside_a_test_counted_answers_have_no_share_of_passes(mails: Typed) -> None:
+    mood = ("--ask", "Mood?", "--name", "mood", "--answers", "glad,sad", "--limit", "2")
     mails.text(*RUN, *mood, "--test", "text: {length: {least: 1}}", "-o", "both.jsonl")
     assert mails("report", "both.jsonl", "-o", "both.html").returncode == 0
     assert mails.read("both.html").decode().count('<td class="figure">–</td>') == 2, "of mood"
