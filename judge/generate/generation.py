@@ -94,7 +94,7 @@ def plan_generation(
         await task.written(draft, calls.work)
 
     plan = plan_items(task.items(), calls_of)
-    plan.price(resources.models.clients)
+    plan.price(resources.models)
     return plan
 
 

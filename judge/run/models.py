@@ -116,12 +116,14 @@ class Models:
         return tuple(dict.fromkeys(spec for spec in specs if spec))
 
     def of_steps(self, steps: Iterable[str]) -> tuple[str, ...]:
-        """The models that judge, accept and rewrite, those of these steps, and the cheap one."""
+        """The models that judge, accept and, with --repair, rewrite, those of these steps, and the
+        cheap one."""
         if self.idle:
             return ()
         step_models = (self.settings.model_for[name].model for name in steps)
         cheap = self.settings.cheap_model
-        specs = (*self.judges, *self.final, self.rewriter, *step_models, cheap)
+        rewriter = self.rewriter if self.settings.repair else None
+        specs = (*self.judges, *self.final, rewriter, *step_models, cheap)
         return tuple(dict.fromkeys(spec for spec in specs if spec))
 
     @property

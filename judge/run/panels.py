@@ -190,6 +190,7 @@ class Resources:
         described = self._described(context)
         specs = {judge.client.spec for panel in context.panels for judge in panel.judges}
         specs.update(self.models.of_steps(described.get("steps", ())))
+        specs.update(filter(None, [self.models.rewriter]))
         specs.update(judge.client.spec for panel in context.panels if (judge := panel.explainer))
         identities = {spec: self.models.identity(spec) for spec in sorted(specs)}
         mark = fingerprint({"workflow": workflow.name, **described}, identities)

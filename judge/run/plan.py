@@ -32,7 +32,7 @@ from judge.questions.replies import NewFields
 from judge.records import Record
 from judge.records.lines import bad_input
 from judge.run.job import Job
-from judge.run.models import backend_of, calls_at_once, price_in
+from judge.run.models import Models, backend_of, calls_at_once, price_in
 from judge.run.panels import Resources
 from judge.run.summary import Summary
 from judge.run.validate import Validation
@@ -103,8 +103,10 @@ class Plan:
             counts["least"] += low.bound.get(name, Usage()).replies
             counts["most"] += high.usage.get(name, Usage()).replies
 
-    def price(self, clients: Mapping[str, Client]) -> None:
+    def price(self, models: Models) -> None:
         """Note the prices of the models that may be asked, and the models without one."""
+        idle = {models.rewriter} - {*models.names}
+        clients = {spec: c for spec, c in models.clients.items() if spec not in idle}
         self.unpriced = tuple(spec for spec, client in clients.items() if not client.priced)
         self.prices = {spec: client.price for spec, client in clients.items() if client.price}
 
@@ -200,7 +202,7 @@ def plan(job: Job, settings: Settings) -> Plan:
     task.look_ahead()
     estimate = plan_items(task.items(), calls_of)
     estimate.shown, estimate.unasked = task.ahead.shown, without_text
-    estimate.price(resources.models.clients)
+    estimate.price(resources.models)
     return estimate
 
 

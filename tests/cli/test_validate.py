@@ -325,6 +325,11 @@ def test_prices_come_from_judge_toml(typed: Typed, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     code, _, told = typed.text("validate", *run, "--max-cost", "1", "-q")
     assert code == 2 and "--max-cost needs the price of openai:judge-1" in told
+    rewriter = (*run[:1], "-m", "scripted:yes.yaml", *run[3:], "--rewrite-model", run[2])
+    assert typed.text("validate", *rewriter, "--max-cost", "1", "-q")[0] == 0, "none is rewritten"
+    assert "No price" not in typed.text("plan", *rewriter)[1]
+    code, _, told = typed.text("validate", *rewriter, "--max-cost", "1", "-q", "--repair")
+    assert code == 2 and "--max-cost needs the price of openai:judge-1" in told
     unknown = typed.text("plan", *run)[1]
     assert "cost unknown" in unknown and "No price known for openai:judge-1: put" in unknown
     # The recipe in the message is one that works.
