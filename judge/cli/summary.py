@@ -262,7 +262,7 @@ def _answered(summary: Summary) -> Iterator[str]:
         )
     for name, count in summary.torn.items():
         if name not in summary.answers:
-            yield f"{name}: the orders disagreed in {count} of {summary.asked(name)}"
+            yield f"{name}: the orders disagreed in {count} of {summary.voted(name)}"
     for name, ranking in summary.ranked().items():
         yield f"{name}: {ranking}"
     for name, counts in summary.answers.items():

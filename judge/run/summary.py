@@ -149,10 +149,9 @@ class Summary:
             self._add_recall("values", extraction["credits"])
         unshown = [(c.get("reason") or "").startswith(LACKS) for c in last.values()]
         self.unshown += verdict == Verdict.ABSTAIN and bool(unshown) and all(unshown)
-        usage = line.usage
-        self.usage["replies"] += usage.replies
-        self.usage["input_tokens"] += usage.input_tokens
-        self.usage["output_tokens"] += usage.output_tokens
+        usage = line.usage.as_json()
+        for name in ("replies", "input_tokens", "output_tokens"):
+            self.usage[name] += usage[name]
 
     def _count_cause(self, line: Line, kind: str, message: str) -> None:
         """Count why a record has no verdict: its own error, or else its first lost vote's."""
@@ -241,15 +240,17 @@ class Summary:
         counts = self.checks.get(name, Counter())
         return counts.total() - counts[Verdict.SKIPPED]
 
+    def voted(self, name: str) -> int:
+        """On how many records judges were asked for a check."""
+        return self.asked(name) - sum(n for (of, _), n in self.unasked.items() if of == name)
+
     def unread(self, name: str) -> int:
         """How many error lines lack this check, so that its verdict is unknown."""
         return self.error_lines - self.checked_errors[name]
 
     def counts_of(self, name: str) -> Counter[str]:
         """The verdicts of a check; error lines that lack it are errors of it."""
-        counts = Counter(self.checks.get(name))
-        counts[Verdict.ERROR] += self.unread(name)
-        return counts
+        return Counter(self.checks.get(name)) + Counter[str]({Verdict.ERROR: self.unread(name)})
 
     def mean_score(self, name: str) -> Estimate:
         """The mean score of a check over the records that it was made on."""
@@ -276,7 +277,7 @@ class Summary:
                 )
                 decided[tuple(compared)] += count
             made = sum(len(compared) * count for compared, count in decided.items())
-            undecided = sum(map(self.asked, pairs)) - made
+            undecided = sum(map(self.voted, pairs)) - made
             disagreed = sum(self.torn[check] for check in pairs)
             rankings[name] = ranking(fields, decided, undecided=undecided, disagreed=disagreed)
         return rankings
@@ -308,9 +309,8 @@ class Summary:
     @property
     def incomplete(self) -> int:
         """Records without a verdict; all records if none had anything to show."""
-        if self.unshown == self.records:
-            return self.records
-        return self.verdicts[Verdict.ERROR] + self.verdicts[Verdict.UNREADABLE]
+        lost = sum(self.verdicts[verdict] for verdict in LOST)
+        return self.records if self.unshown == self.records else lost
 
     @property
     def idle_cheap_model(self) -> str | None:
