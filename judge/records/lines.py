@@ -200,14 +200,14 @@ class Line:
         """
         if self.benchmark is None:
             return Judgement.model_validate(self.content)
-        verdict, score = self.content["verdict"], self.content.get("score")
+        verdict, score, steps = map(self.content.get, ("verdict", "score", "steps"))
         parts = {"answer": self.content.get("answer"), "right": self.fields.get("gold")}
         told = [f"{name}: {_short(part)}" for name, part in parts.items() if part is not None]
         told += [f"score: {score:g}"] if isinstance(score, int | float) and 0 < score < 1 else []
-        why = "; ".join([*told, *filter(None, [self.content.get("reason")])])
+        why = "; ".join(map(str, filter(None, [*told, self.reason])))
         check = {"check": str(self.content.get("condition")), "verdict": verdict, "reason": why}
-        graded = (self.content.get("steps") or {}).get("checks") or ()
-        changes = {"workflow": self.benchmark, "reason": why, "checks": [check, *graded]}
+        graded = isinstance(steps, dict) and has_parts(steps) and steps.get("checks")
+        changes = {"workflow": self.benchmark, "reason": why, "checks": [check, *(graded or ())]}
         return Judgement.model_validate({**self.content, **changes})
 
 

@@ -51,3 +51,12 @@ def test_an_export_has_a_row_for_each_answer(answered: Typed) -> None:
     suite = ElementTree.fromstring(answered.read("t.xml").decode())
     assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "1")
     assert "1/country" in answered.read("t.md").decode()
+
+
+def test_lines_edited_by_hand_are_no_fault_of_judge(answered: Typed) -> None:
+    parts = ({"steps": [1]}, {"steps": {"checks": 5}}, {"reason": [1]})
+    made = map(json.loads, answered.read("a.jsonl").splitlines())
+    edited = [{**m, "judge": m["judge"] | part} for m, part in zip(made, parts, strict=True)]
+    answered.write("e.jsonl", edited)
+    code, _, told = answered.text("report", "e.jsonl", "-o", "page.html")
+    assert code == 0 and "3 records; shown: 1 of 1 fail" in told, told
