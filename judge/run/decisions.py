@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from judge.errors import UsageError, unwritable
@@ -49,6 +50,7 @@ class Decisions:
                 f"--decisions {path}: no line has labels: give a --review in which people wrote "
                 f"them, or what `judge agreement {path} --records RECORDS -o FILE` makes of answers"
             )
+        self._shown: dict[str, dict[str, Any]] = {}
         self._asked: dict[str, set[str]] = {}
         for fields in fields_of.values():
             if isinstance(labels := fields.get("labels"), dict):
@@ -74,6 +76,7 @@ class Decisions:
             line = Line.of(fields)
             if item.number and (why := _no_entry(rubric, item.number, line, fields)):
                 raise UsageError(f"{place} {why}")
+            self._shown[_key(fields)] = dict(fields if line is None else line.fields)
             by_check = self._answers.setdefault(_key(fields), {})
             whys = [a.why for a in item.annotations if a.answer == item.reference and a.why]
             by_check.setdefault(item.check, {})[item.number] = answer, "; ".join(whys) or None
@@ -105,51 +108,54 @@ class Decisions:
         if line.fingerprint is None or line.error:
             return line
         self.unmatched.discard(key)
-        # The record as people saw it: with rewritten texts, and without dropped values.
-        record = Record(line.source, line.number, dict(line.fields), columns=columns).of_kind()
+        # The record as it is now: with rewritten texts, and without dropped values.
+        record = _record(line.fields, columns)
         judgement = line.judgement()
         checks = [c for c in judgement.checks if c.by != PERSON or c.name not in asked]
-        if not answers and len(checks) == len(judgement.checks):
-            return line
         judged = {check.name: check for check in checks}
-        checks += [
-            self._check(name, given, record, judged.get(name))
-            for name, given in answers.items()
-            if record.label or not self._rubric_of(name).rule.equals_label
-        ]
+        for name, given in answers.items():
+            if record.label or not self._rubric_of(name).rule.equals_label:
+                shown = _record(self._shown[key], columns)
+                checks += self._check(name, given, record, shown, judged.get(name))
+        if checks == [*judgement.checks]:
+            return line
         last = last_of_each(checks)
         changes: dict[str, Any] = {
             "checks": tuple(checks),
             "verdict": worst(check.verdict for check in last),
             "reason": reason_of(last),
         }
-        decided = written(line.fields, judgement.model_copy(update=changes).as_json())
-        return line if decided.text == line.text else decided
+        return written(line.fields, judgement.model_copy(update=changes).as_json())
 
     def _check(
         self,
         name: str,
         answers: Mapping[int, tuple[str, str | None]],
         record: Record,
+        shown: Record,
         judged: Check | None,
-    ) -> Check:
-        """People's answers, with their reasons, as a check.
+    ) -> Iterator[Check]:
+        """People's answers, with their reasons, as a check; none if all are about entries that the
+        record no longer has.
 
         A check on entries has an answer per entry; entries without a person's answer have that of
-        the judges' check (`judged`).
+        the judges' check (`judged`). People answered about the record as they were `shown` it.
         """
         rubric = self._rubric_of(name)
         entries = record.entries(rubric.each) if rubric.each and 0 not in answers else ()
+        values = dict(enumerate(shown.entries(rubric.each) if rubric.each else (), 1))
         given = tuple(
             Answer(
-                value=entries[number - 1] if number else None,
+                value=values.get(number),
                 verdict=rubric.rule.verdict(answer, record.label),
                 answer=answer,
                 reason=why,
             )
             for number, (answer, why) in sorted(answers.items())
-            if number <= len(entries)
+            if not number or values.get(number) in entries
         )
+        if not given:
+            return
         answered = {answer.value for answer in given}
         left_open = [entry for entry in dict.fromkeys(entries) if entry not in answered]
         evidence = (*given, *_of_judges(judged, left_open))
@@ -160,7 +166,7 @@ class Decisions:
         reason = f"a person says {alone}{why}" if alone else None
         if left_open:
             reason = f"a person answered {len(given)} of {len(entries)}"
-        return Check(
+        yield Check(
             name=name,
             by=PERSON,
             verdict=verdict,
@@ -169,6 +175,10 @@ class Decisions:
             score=float(alone) if alone and rubric.scale else None,
             reason=reason,
         )
+
+
+def _record(fields: Mapping[str, Any], columns: Mapping[str, str] = MappingProxyType({})) -> Record:
+    return Record("", 0, dict(fields), columns=columns).of_kind()
 
 
 def _key(fields: Mapping[str, Any]) -> str:
@@ -214,8 +224,7 @@ def _no_entry(
     """Why there is no entry with this number to answer; None if there may be one."""
     if rubric.each is None:
         return "is not asked of entries: give one answer, not a list"
-    record = Record("", 0, dict(fields if line is None else line.fields)).of_kind()
-    count = len(record.entries(rubric.each))
+    count = len(_record(fields if line is None else line.fields).entries(rubric.each))
     return (
         f"has {number} answers or more, and {rubric.each} {count}" if 0 < count < number else None
     )

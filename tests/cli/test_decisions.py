@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 
 import judge
+from judge.records.lines import Line
+from judge.run.decisions import Decisions
 from tests.report.pages import entries
 
 from .typed import Typed
@@ -222,3 +225,29 @@ def test_a_list_of_answers_to_a_check_without_entries_is_refused(judged: Typed) 
     code, out, told = judged.text(*RUN, "--resume", "--decisions", "review.jsonl")
     assert (code, out) == (2, "")
     assert "review.jsonl, line 1: question is not asked of entries: give one answer" in told
+
+
+@pytest.mark.parametrize(
+    ("labels", "verdict", "said"),
+    [
+        (["no", "yes", None], "fail", [("quartz", "yes"), ("fjord", None)]),
+        (["no", "yes", "yes"], "pass", [("quartz", "yes"), ("fjord", "yes")]),
+        (["no", None, None], "fail", []),
+    ],
+)
+def test_answers_given_before_a_value_was_dropped_are_about_the_same_values(
+    tmp_path: Path, labels: list[str | None], verdict: str, said: list[tuple[str, str | None]]
+) -> None:
+    """Of zebra, quartz and fjord a repair dropped the first; people were asked about all three."""
+    rubric = {"name": "says", "fields": ["text"], "each": "values", "question": "{{ value }}?"}
+    check = {"check": "says", "by": "final", "verdict": "fail", "round": 1, "votes": []}
+    whole = {"id": "r", "text": "One.", "values": ["zebra", "quartz", "fjord"]}
+    judged = {"verdict": "fail", "workflow": "record", "fingerprint": "f", "checks": [check]}
+    judged |= {"original": {"values": whole["values"]}, "dropped": ["zebra"]}
+    line = Line.of(whole | {"values": ["quartz", "fjord"], "judge": judged})
+    assert line is not None
+    (tmp_path / "d.jsonl").write_text(json.dumps(whole | {"labels": {"says": labels}}))
+    decisions = Decisions(tmp_path / "d.jsonl", lambda _: judge.Rubric.from_dict(rubric))
+    decided = decisions.settled(line, {}).judgement()
+    assert decided.verdict == verdict
+    assert [(a.value, a.answer) for a in decided.checks[-1].evidence] == said
