@@ -193,12 +193,24 @@ class Judgement(LinePart):
 
     def to_dict(self) -> dict[str, Any]:
         """One flat row: the record's own fields, and `columns`. The record's fields keep their
-        names; a column of the same name is called `judge.NAME.verdict`."""
-        return {**self.record, **named_beside(self.record, self.columns())}
+        names; a column of the same name is called `judge.NAME.verdict`, or replaces an earlier
+        verdict's, if the record is from a table that judge wrote."""
+        columns = self.columns()
+        earlier = verdict_columns(self.record) & columns.keys()
+        own = {name: cell for name, cell in self.record.items() if name not in earlier}
+        return own | named_beside(own, columns)
 
     def as_json(self) -> dict[str, Any]:
         """Plain data, as in the output line."""
         return self.model_dump(exclude_none=True)
+
+
+def verdict_columns(fields: Mapping[str, Any]) -> frozenset[str]:
+    """The columns that hold a verdict in a row of a table that judge wrote (`-o OUT.csv`)."""
+    if "judge.verdict" not in fields:
+        return frozenset()
+    checks = {key.removesuffix(".verdict") for key in fields if key.endswith(".verdict")}
+    return frozenset(key for key in fields if key.rpartition(".")[0] in checks)
 
 
 def named_beside(fields: Container[str], columns: Mapping[str, Any]) -> dict[str, Any]:

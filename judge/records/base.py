@@ -70,14 +70,6 @@ def own_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {key: content for key, content in fields.items() if key != RESERVED}
 
 
-def verdict_columns(fields: Mapping[str, Any]) -> frozenset[str]:
-    """The columns that hold a verdict in a row of a table that judge wrote (`-o OUT.csv`)."""
-    if f"{RESERVED}.verdict" not in fields:
-        return frozenset()
-    checks = {key.removesuffix(".verdict") for key in fields if key.endswith(".verdict")}
-    return frozenset(key for key in fields if key.rpartition(".")[0] in checks)
-
-
 def own_id(fields: Mapping[str, Any]) -> str | None:
     """The id in a record's own fields, as text; None if there is none."""
     for name, content in fields.items():

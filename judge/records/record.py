@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from judge.judgement import verdict_columns
 from judge.records.base import (
     LINEAGE,
     RESERVED,
@@ -21,7 +22,6 @@ from judge.records.base import (
     own_fields,
     own_id,
     put,
-    verdict_columns,
 )
 from judge.records.kinds import (
     RECORD,

@@ -21,7 +21,7 @@ from xml.etree.ElementTree import Element, ElementTree, SubElement
 from jinja2 import Environment
 
 from judge.errors import UsageError, missing_extra
-from judge.judgement import Judgement, named_beside
+from judge.judgement import Judgement, named_beside, verdict_columns
 from judge.reasons import reason_of
 from judge.records.lines import Line
 from judge.redact import printable
@@ -135,15 +135,18 @@ def _named(last: Mapping[str, Verdict], verdicts: Iterable[Verdict]) -> str | No
 
 class _Rows:
     """Lines as rows of the record's own columns, those of each check (`Check.to_dict`) and
-    `_COLUMNS`. Rows are kept in a temporary file, because only the last settles the columns and
-    their types: a column of several types is text, lists and objects are JSON.
+    `_COLUMNS`, which replace those of an earlier verdict. Rows are kept in a temporary file,
+    because only the last settles the columns and their types: a column of several types is text,
+    lists and objects are JSON.
     """
 
     def __init__(self, lines: Judged) -> None:
         self._own: dict[str, str | None] = {}
         self._ours: dict[str, str | None] = {}
         self._file = TemporaryFile()  # noqa: SIM115 - closed after the last row
+        earlier: set[str] = set()
         for line, judgement in lines:
+            earlier |= verdict_columns(line.fields)
             told = row(line, judgement)
             ours = judgement.columns()
             ours |= {f"judge.{name}": told[name] for name in told if name not in _IN_ROW}
@@ -152,6 +155,8 @@ class _Rows:
                     kinds[name] = _both(kinds.get(name), _kind(cell))
             self._file.write(json.dumps([line.fields, ours]).encode() + b"\n")
         self._ours |= {f"judge.{name}": kind for name, kind in _COLUMNS.items()}
+        for name in earlier & self._own.keys() & self._ours.keys():
+            del self._own[name]
 
     @property
     def kinds(self) -> dict[str, str]:

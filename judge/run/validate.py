@@ -9,7 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Self
 
 from judge.errors import UsageError
-from judge.judgement import Unfinished
+from judge.judgement import Unfinished, verdict_columns
 from judge.records import (
     Problem,
     Record,
@@ -181,6 +181,8 @@ class Validation(Task):
             self.watcher.say(f"the input's own field 'judge' is kept as {item.input_key!r}")
         if judgement_in(item.fields or {}) is not None and self._first_time("earlier verdicts"):
             self.watcher.note("the input's earlier verdicts (field 'judge') are replaced")
+        if verdict_columns(item.fields or {}) and self._first_time("earlier columns"):
+            self.watcher.note("tables have the new verdict in place of the input's judge.verdict")
         record = item.of_kind(self.kind_of(item), self._ids)
         if record.problem is not None:
             return record

@@ -12,6 +12,8 @@ from xml.etree import ElementTree
 
 import pytest
 
+from judge.judgement import Judgement
+from judge.verdict import Verdict
 from tests.report.pages import check, judged, record
 
 from .typed import Typed
@@ -330,3 +332,17 @@ def test_the_answer_of_scores_is_their_mean(typed: Typed) -> None:
     (row,) = csv.DictReader(typed.read("out.csv").decode().splitlines())
     cells = [row[f"question.{part}"] for part in ("verdict", "answer", "score")]
     assert cells == ["fail", "3.66667", "3.666667"]
+
+
+def test_a_table_judged_again_has_the_new_verdict_under_its_name(judge: Typed) -> None:
+    """Another check's columns stay; what the record calls its own keeps its name."""
+    row = {"id": "a", "judge.votes": 7, "judge.verdict": "pass", "polite.verdict": "pass"}
+    row |= {"short.verdict": "pass", "n.b": "mine"}
+    judge.write("again.jsonl", [{**row, "judge": judged("fail", check("polite", "fail"))}])
+    export(judge, "again.csv", "again.jsonl")
+    (cells,) = csv.DictReader(judge.read("again.csv").decode().splitlines())
+    names = ("judge.verdict", "polite.verdict", "short.verdict", "n.b", "judge.votes")
+    assert [cells[name] for name in names] == ["fail", "fail", "pass", "mine", "1"]
+    assert not [name for name in cells if name.startswith("judge.judge.")]
+    flat = Judgement(verdict=Verdict.FAIL, record=row).to_dict()
+    assert (flat["judge.verdict"], flat["judge.votes"]) == ("fail", 7)
