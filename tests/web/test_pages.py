@@ -400,6 +400,9 @@ def test_what_people_take_back_is_open_again(tmp_path: Path) -> None:
 
     fields = {"id": "a", "text": "One."}
     assert verdict("ann", "yes") == ("pass", 2)
+    assert verdict("bob", "unsure") == ("abstain", 1), "one of two is not more than half"
+    assert verdict("cy", "yes") == ("pass", 2)
+    assert verdict("cy", None) == ("abstain", 1)
     assert verdict("bob", "no") == ("abstain", 1)
     assert verdict("ann", None) == ("fail", 2)
     assert verdict("bob", "unsure") == ("abstain", 1)
