@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from unicodedata import normalize
 
 from pydantic import BaseModel, ValidationError
 
@@ -68,6 +69,20 @@ def read_mapping(text: str, name: str) -> YamlMapping:
     if source.nulls:
         raise source.refused((place, NULL) for place in source.nulls)
     return source
+
+
+_PATHS = ("python", "json_schema")
+
+
+def composed(content: Any) -> Any:
+    """The content with every text but paths composed (NFC), so that é as two characters, as macOS
+    may write it, is the é of one."""
+    if isinstance(content, str):
+        return normalize("NFC", content)
+    if isinstance(content, Mapping):
+        pairs = ((composed(key), key, part) for key, part in content.items())
+        return {name: part if key in _PATHS else composed(part) for name, key, part in pairs}
+    return [*map(composed, content)] if isinstance(content, list | tuple) else content
 
 
 def located(text: str, name: str, example: str = "name: polite") -> YamlMapping:

@@ -33,9 +33,9 @@ def rubrics_from_flags(
 
     Raises UsageError with every mistake, each with its flag.
     """
-    keys: dict[str, Any] = {"name": name, "question": question, "fields": [*map(_plain, fields)]}
+    keys: dict[str, Any] = {"name": name, "question": question, "fields": [*fields]}
     keys |= {"answers": answers} if answers else {}
-    keys |= {"compare": [*map(_plain, compare)]} if compare else {}
+    keys |= {"compare": [*compare]} if compare else {}
     keys |= {"tie": "true"} if tie else {}
     if passes:
         # One label, several separated by commas, or a bound.

@@ -40,14 +40,13 @@ from judge.questions.python_checks import PythonFunction
 from judge.questions.replies import YES_NO, Reply, YesNo, answers_together, form_of, one_answer
 from judge.records.kinds import shown_first
 from judge.records.names import apart, entry_name
-from judge.yamlfile import read_mapping, read_plain
+from judge.yamlfile import composed, read_mapping, read_plain
 
 ASKED = "question"
 """The name of the rubric made from a question on the command line."""
 
 MAX_QUESTIONS = 12
 """Most questions that one reply can answer."""
-
 
 _NO_ANSWER = ("title", "source", "control", "ranking")
 """Keys that do not affect answers."""
@@ -336,6 +335,7 @@ _QUESTION_KEYS = ("question", "answers", "pass", "needs")
 
 def rubrics_of(data: Mapping[str, Any]) -> list[Rubric]:
     """The rubrics of a file's data; raises Problems with every mistake, by key."""
+    data = composed(data)
     if "questions" in data:
         return _several(data)
     problems: list[KeyProblem] = []

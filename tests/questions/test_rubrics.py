@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from judge.graphs.settings import corrected_normad
 from judge.errors import UsageError
 from judge.judging.prompts import messages
 from judge.questions.evidence import ReplyContext
+from judge.questions.from_flags import rubrics_from_flags
 from judge.questions.ready_made import builtin
 from judge.questions.replies import held_against
 from judge.questions.rubric import Rubric, load, system_text
@@ -518,3 +520,22 @@ def test_a_rubric_that_was_changed_is_another_one() -> None:
     papers = {name: builtin()[name].digest for name in ("derivation", "value_derivation")}
     corrected = {one.name: one.digest for one in corrected_normad()}
     assert all(corrected[name] != digest for name, digest in papers.items())
+
+
+def test_a_rubric_is_the_same_with_accents_as_one_character_or_as_two(tmp_path: Path) -> None:
+    """As an editor on macOS may write it: the same digest, so the same cached replies."""
+    text = (
+        "name: tone\nfields: [résumé]\nquestion: Le ton du résumé est-il posé ?\n"
+        "answers: [posé, énervé]\npass: posé\ncriteria: {énervé: il crie é}\n"
+        "examples:\n  - text: Ça va, André.\n    reply: {reason: Calmé., answer: posé}\n"
+    )
+    (tmp_path / "schéma.json".replace("é", "e\u0301")).write_text('{"type": "string"}')
+    checked = "name: form\nfields: [résumé]\ntest: {json_schema: schéma.json}\n"
+    one, two, test = tmp_path / "one.yaml", tmp_path / "two.yaml", tmp_path / "test.yaml"
+    one.write_text(text)
+    two.write_text(normalize("NFD", text))
+    test.write_text(normalize("NFD", checked))
+    (whole,), (parts,), _ = load(one), load(two), load(test)
+    assert parts == whole and parts.digest == whole.digest and parts.prompt == whole.prompt
+    asked = [rubrics_from_flags(form, []) for form in ("Posé ?", normalize("NFD", "Posé ?"))]
+    assert asked[0] == asked[1]
