@@ -128,7 +128,7 @@ class _Watching(api.Watcher):
         if not summary.records and calls and calls.done() and calls.exception() is None:
             begun = min((fresh + hits) / (calls.result() or 1), self._total or 0)
         verdicts = " ".join(f"{name} {n}" for name, n in sorted(summary.verdicts.items()))
-        detail = f"{verdicts or 'nothing yet'} | {counted(fresh, 'call')}, {hits} from cache"
+        detail = f"{verdicts or 'nothing yet'} | {counted(fresh, 'call')}, {hits} reused"
         if progress.cost:
             detail += f", {progress.cost:.4f} USD"
         if batches := progress.batches:

@@ -355,7 +355,7 @@ def _effort(report: Report, noun: str = "record") -> Iterator[str]:
     resumed = f", {report.summary.resumed} kept" if report.summary.resumed else ""
     replies = counted(total("cache_hits"), "reply", "replies")
     effort = f"{counted(fresh, noun)} in {report.seconds:.1f} s{rate}"
-    yield f"{effort}{resumed}, {counted(total('calls'), 'call')}, {replies} from cache"
+    yield f"{effort}{resumed}, {counted(total('calls'), 'call')}, {replies} reused"
     cost = f", {report.cost:.4f} USD" if report.cost else ""
     if total("input_tokens") or cost:
         yield f"  {total('input_tokens')} tokens read, {total('output_tokens')} written{cost}"

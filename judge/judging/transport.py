@@ -81,7 +81,10 @@ CANARY = Call(
 
 @dataclass(slots=True)
 class Counters:
-    """What a client did in this run, and the models that answered; not part of the output."""
+    """What a client did in this run, and the models that answered; not part of the output.
+
+    `cache_hits` counts replies reused: from the cache, or of an equal call of the run.
+    """
 
     calls: int = 0
     cache_hits: int = 0

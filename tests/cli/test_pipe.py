@@ -25,7 +25,7 @@ def test_stories_in_verdicts_out(judge: Shell) -> None:
     assert verdicts.count("pass") == 13 and verdicts[12] == "fail"
     told = done.stderr.decode()
     assert "7 of 14 records pass as they came in (50.0%)" in told
-    assert "13 after repair (92.9%; 6 edits, 0 values dropped)" in told and "from cache" in told
+    assert "13 after repair (92.9%; 6 edits, 0 values dropped)" in told and "reused" in told
     assert "\x1b" not in told, "no colours where standard error is no terminal"
 
     again = judge(*typed, "--quiet", "--seed", "0", stdin=stories)

@@ -320,6 +320,13 @@ def test_a_plan_needs_neither_key_nor_server_nor_card(
     assert caplog.messages == [told.rstrip()]
 
 
+def test_equal_calls_share_a_reply_also_without_a_cache(typed: Typed) -> None:
+    typed.write("equal.jsonl", [{"text": "Hello."}] * 3)
+    ask = ("--ask", "Is it polite?", "-m", "scripted:yes.yaml", "--no-cache")
+    told = typed.text("validate", "equal.jsonl", *ask)[2]
+    assert "1 call, 2 replies reused" in told and "cache" not in told
+
+
 def test_prices_come_from_judge_toml(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
     run = ("n.jsonl", "-m", "openai:judge-1", "--check", "relevance", "--limit", "1")
     monkeypatch.setenv("OPENAI_API_KEY", "none")
