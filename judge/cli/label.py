@@ -195,6 +195,9 @@ def command(
     who = f", for {counted(written.workers, 'annotator')}" if written.workers else ""
     files = " and ".join(map(str, written.files))
     print_message(f"wrote {files}: {counted(written.rows, 'row')} about {about}{who}")
+    if written.controls < written.most_controls:
+        share = f"--control-share {control_share:g} asks for {written.most_controls}"
+        print_message(f"{share} controls, and --controls holds {written.controls}")
     if by:
         print_message(
             "drawn evenly, and a sheet keeps no weights: its figures over all records may not be "

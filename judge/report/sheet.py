@@ -44,9 +44,9 @@ _OURS = {*ROLES, *QUESTION}
 @dataclass(frozen=True, slots=True)
 class Sheet:
     """A written sheet: its form, files and counts. `workers` is None if the form does not fix their
-    number. `unasked` records have no question, or cannot be read, the first for the reason `why`.
-    `not_offered` is a message about the first control question whose right answer the sheet does
-    not offer.
+    number; `most_controls` is the number for the share, if there are as many. `unasked` records
+    have no question, or cannot be read, the first for the reason `why`. `not_offered` is a message
+    about the first control question whose right answer the sheet does not offer.
     """
 
     form: str
@@ -55,6 +55,7 @@ class Sheet:
     workers: int | None
     records: int
     controls: int
+    most_controls: int
     unasked: int
     why: str | None
     not_offered: str | None
@@ -121,12 +122,18 @@ def write_sheet(
     content = SheetRows([*units, *golden], workers, settings.seed, told, compared)
     sources = [*job.inputs, *controls, *([str(instructions)] if instructions else [])]
     files = form.write(path, content, sources, job.overwrite)
-    first = reasons[0] if reasons else None
     count = sum(map(len, content.units)) * (workers if form.name == "csv" else 1)
-    people = workers if form.counted else None
-    strange = not_offered[0] if not_offered else None
     return Sheet(
-        form.name, files, count, people, records, len(golden), len(reasons), first, strange
+        form.name,
+        files,
+        count,
+        workers=workers if form.counted else None,
+        records=records,
+        controls=len(golden),
+        most_controls=most if controls else 0,
+        unasked=len(reasons),
+        why=reasons[0] if reasons else None,
+        not_offered=not_offered[0] if not_offered else None,
     )
 
 

@@ -61,6 +61,7 @@ def test_a_sheet_shows_records_as_judges_see_them_and_nothing_that_would_tell(ma
     code, out, told = mails.text(*words)
     sheet = rows(mails, "s.csv")
     assert (code, out) == (0, "") and "21 rows about 4 records and 3 controls" in told
+    assert "--control-share 0.5 asks for 4 controls, and --controls holds 3\n" in told
     assert "judge agreement s.csv --controls gold.jsonl --opt-out unsure\n" in told
     assert [*sheet[0]] == [
         *("item", "check", "annotator", "group", "mail", "question", "answers", "label", "why")
