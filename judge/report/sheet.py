@@ -98,8 +98,8 @@ def write_sheet(
             raise UsageError(
                 f"answer {answer!r}: on a sheet, an answer must not be empty or contain {OFFERED!r}"
             )
-    rows = _rows_of_job(job, settings, asked, opt_outs)
-    units, reasons = rows.units, rows.reasons
+    questions = Questionnaire(asked)
+    units = _units(job, settings, questions, opt_outs)
     not_offered: list[str] = []
     golden = list(_controls(controls, asked, opt_outs, not_offered, settings.id))
     records = len(units)
@@ -113,7 +113,7 @@ def write_sheet(
     share = Fraction(str(control_share))  # As typed: 0.4 of five is two, not a little more.
     most = ceil(len(units) * share / (1 - share))
     golden = Random(settings.seed).sample(golden, min(most, len(golden)))
-    _refuse_telling(controls, golden, units, rows.ids)
+    _refuse_telling(controls, golden, units, questions.ids)
     compared = {
         rubric.name: tuple((_head(name), name) for name in rubric.compare)
         for rubric in asked
@@ -131,8 +131,8 @@ def write_sheet(
         records=records,
         controls=len(golden),
         most_controls=most if controls else 0,
-        unasked=len(reasons),
-        why=reasons[0] if reasons else None,
+        unasked=len(questions.reasons),
+        why=next(iter(questions.reasons), None),
         not_offered=not_offered[0] if not_offered else None,
     )
 
@@ -156,36 +156,20 @@ def _refuse_telling(
         )
 
 
-@dataclass(slots=True)
-class _RecordRows:
-    """The rows about each record of a job that can be asked about (`units`), why others cannot
-    (`reasons`), and the `ids` of all records."""
-
-    units: list[list[dict[str, str]]] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
-    ids: set[str] = field(default_factory=set)
-
-
-def _rows_of_job(
-    job: Job, settings: Settings, asked: Sequence[Rubric], opt_outs: Sequence[str]
-) -> _RecordRows:
-    """The rows about a job's records; raises UsageError if there is nothing to ask about."""
-    sheet, names = _RecordRows(), dict[str, None]()
+def _units(
+    job: Job, settings: Settings, questions: Questionnaire, opt_outs: Sequence[str]
+) -> list[list[dict[str, str]]]:
+    """The rows about each of a job's records that can be asked about; raises UsageError if there
+    are none."""
+    units = []
     for item in mapped(job.items(), settings.columns):
         record = typed(item if item.problem else replace(item, name=record_name(item)))
         if settings.id and record.problem is None:
             record = replace(record, name=record.typed.get("id") or record.name)
-        names |= {} if record.problem else dict.fromkeys(record.texts)
-        rows, why = _rows(record, asked, opt_outs)
-        if record.problem is None and record.id in sheet.ids:
-            rows, why = [], f"an earlier record has id {record.id!r}"
-        sheet.ids.add(record.id)
-        sheet.units += [rows] if rows else []
-        if why and not rows:
-            sheet.reasons.append(f"line {item.line} of {item.source}: {why}")
-    if not sheet.units:
-        raise UsageError(nothing_to_ask(asked, settings.on, names, sheet.reasons))
-    return sheet
+        units.append(_rows(questions.about(record), opt_outs))
+    if not any(units):
+        raise questions.refused(settings.on)
+    return [rows for rows in units if rows]
 
 
 def _joined(units: Sequence[list[dict[str, str]]], field: str) -> list[list[dict[str, str]]]:
@@ -231,22 +215,46 @@ def questions_about(
     return questions, why
 
 
-def nothing_to_ask(
-    asked: Iterable[Rubric], on: Collection[str], named: Collection[str], reasons: Sequence[str]
-) -> str:
-    """The message that no record can be asked about: the field that none has, else the first of the
-    reasons.
+@dataclass(slots=True)
+class Questionnaire:
+    """The questions of `rubrics` to people, about one record after the other.
 
-    Args:
-        on: the fields of `--on`.
-        named: all fields of all readable records.
+    `reasons` say why records are left out; `ids` are the names of all records, and `names` those of
+    the fields of all readable ones.
     """
-    for rubric in asked:
-        for name in rubric.required if named else ():
-            if name not in named:
-                origin = f"--on {name}" if name in on else f"rubric {rubric.name}: {name}"
-                return no_such_field(origin, name, named)
-    return f"no record can be asked about; {(reasons or ['the input has none'])[0]}"
+
+    rubrics: Sequence[Rubric]
+    reasons: list[str] = field(default_factory=list)
+    ids: set[str] = field(default_factory=set)
+    names: dict[str, None] = field(default_factory=dict)
+
+    def about(self, record: Record) -> list[PersonQuestion]:
+        """The questions about a typed record; none if it cannot be read, lacks what they need, or
+        an earlier one has its name or id."""
+        questions: list[PersonQuestion] = []
+        if record.problem is not None:
+            why: str | None = record.problem.message
+        else:
+            self.names |= dict.fromkeys(record.texts)
+            questions, why = questions_about(record, self.rubrics)
+        id = record.typed.get("id", record.id)
+        if questions and self.ids.intersection((record.id, id)):
+            questions, why = [], f"an earlier record has id {id!r}"
+        self.ids.add(record.id)
+        if why and not questions:
+            self.reasons.append(f"line {record.line} of {record.source}: {why}")
+        return questions
+
+    def refused(self, on: Collection[str]) -> UsageError:
+        """The error that no record can be asked about: the field that none has, else the first of
+        the reasons. `on` are the fields of `--on`."""
+        for rubric in self.rubrics:
+            for name in rubric.required if self.names else ():
+                if name not in self.names:
+                    origin = f"--on {name}" if name in on else f"rubric {rubric.name}: {name}"
+                    return UsageError(no_such_field(origin, name, self.names))
+        reason = (self.reasons or ["the input has none"])[0]
+        return UsageError(f"no record can be asked about; {reason}")
 
 
 def rubrics_asked(job: Job, settings: Settings) -> list[Rubric]:
@@ -258,16 +266,11 @@ def rubrics_asked(job: Job, settings: Settings) -> list[Rubric]:
     return asked
 
 
-def _rows(
-    record: Record, asked: Sequence[Rubric], opt_outs: Sequence[str]
-) -> tuple[list[dict[str, str]], str | None]:
-    """A row for each question about a record, or each of its entries; and why one is missing."""
-    if record.problem is not None:
-        return [], record.problem.message
-    questions, why = questions_about(record, asked)
+def _rows(questions: Iterable[PersonQuestion], opt_outs: Sequence[str]) -> list[dict[str, str]]:
+    """A row for each question about a record, or about one of its entries."""
     rows = []
     for question in questions:
-        rubric = question.rubric
+        record, rubric = question.record, question.rubric
         shown = {_head(name): text for name, text in shown_texts(rubric, record).items()}
         rows.append({
             **dict.fromkeys(_HEADS, ""), "item": record.id, "check": rubric.name,
@@ -276,7 +279,7 @@ def _rows(
             "question": question.text,
             "answers": OFFERED.join(dict.fromkeys((*rubric.answers, *opt_outs))),
         })  # fmt: skip
-    return rows, why
+    return rows
 
 
 def _head(field: str) -> str:
@@ -307,9 +310,13 @@ def _controls(
             raise UsageError(f"{place}: a control question needs its right answer")
         if (rubric := by_name.get(item.check)) is None:
             continue
-        rows, why = _rows(typed(record), [rubric], opt_outs)
+        record = typed(record)
+        if record.problem is not None:
+            raise UsageError(f"{place}: {record.problem.message}")
+        questions, why = questions_about(record, [rubric])
         if why is not None:
             raise UsageError(f"{place}: {why}")
+        rows = _rows(questions, opt_outs)
         offered = (*rubric.answers, *opt_outs)
         if any(spelt_as(part, offered) is None for part in item.reference.split(SEVERAL)):
             not_offered.append(f"{place}: {item.reference!r} is none of {', '.join(offered)}")

@@ -15,9 +15,9 @@ from judge.digest import digest
 from judge.errors import UsageError
 from judge.questions.rubric import Rubric
 from judge.records import Record, mapped, typed
-from judge.records.base import own_fields, own_id, refuse_absent, stratum
+from judge.records.base import own_fields, refuse_absent, stratum
 from judge.records.lines import Line
-from judge.report.sheet import nothing_to_ask, questions_about, rubrics_asked
+from judge.report.sheet import Questionnaire, rubrics_asked
 from judge.run.job import Job, drawn_evenly
 from judge.run.output import input_path, refuse_nameless, refuse_same
 from judge.settings import Settings, flag
@@ -75,26 +75,21 @@ def label(
         refuse_same("-o", out, input_path(source), "the input")
     asked = rubrics_asked(job, settings)
     answers = AnswerFile(out, annotator)
-    units, reasons = [], []
-    seen: set[str] = set()
-    named: dict[str, None] = {}
+    questionnaire, units = Questionnaire(asked), []
     for item, weight in _drawn(job, [rubric.name for rubric in asked]):
         line = Line.of(item.fields or {}, item.line, item.source)
         record = typed(next(mapped([item], settings.columns)))
         record = replace(record, name=line.name if line else record.called)
-        named |= {} if record.problem else dict.fromkeys(record.texts)
-        found, why = (
-            ([], record.problem.message) if record.problem else questions_about(record, asked)
-        )
         fields = own_fields(record.fields or {})
-        if found and (record.id in seen or own_id(fields) in seen):
-            found, why = [], f"an earlier record has id {record.id!r}"
-        seen.add(record.id)
         swaps = {rubric.name: _swapped(record, rubric, annotator) for rubric in asked}
-        units += [[PageQuestion(q, fields, line, weight, swaps[q.rubric.name]) for q in found]]
-        reasons += [f"line {item.line} of {item.source}: {why}"] if why and not found else []
+        units.append(
+            [
+                PageQuestion(q, fields, line, weight, swaps[q.rubric.name])
+                for q in questionnaire.about(record)
+            ]
+        )
     if not any(units):
-        raise UsageError(nothing_to_ask(asked, settings.on, named, reasons))
+        raise questionnaire.refused(settings.on)
     Random(settings.seed).shuffle(units)
     questions = {q.place: q for unit in units for q in unit}
 
@@ -109,7 +104,8 @@ def label(
 
     session = Session([*questions.values()], answers, "Label records", closing=closing)
     serve(session, ready, port)
-    why = reasons[0] if reasons else ""
+    reasons = questionnaire.reasons
+    why = next(iter(reasons), "")
     return PageOutcome(session.answered, len(session.questions), closing(), len(reasons), why)
 
 

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.questions.rubric import Rubric
 from judge.records import Record
@@ -19,6 +20,7 @@ from judge.records.labels import LabelledItem, read_labels
 from judge.records.labels.items import label_key
 from judge.report.sheet import PersonQuestion
 from judge.run.decisions import Decisions, decide
+from judge.run.job import Job
 from judge.web import label
 from judge.web.answers import AnswerFile, PersonAnswer, Place
 from judge.web.figures import half_width, progress
@@ -334,6 +336,31 @@ def test_a_sample_of_judged_records_weighs_by_verdict_and_tells_of_the_judge(pag
     ):
         done = pages("label", "mails.jsonl", *ASK, *more)
         assert done.returncode == 2 and why in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("records", "columns", "left_out"),
+    [
+        ([("1", "2"), ("2", "1")], {"id": "nr"}, ""),
+        ([("1", "1"), ("2", "1")], {}, "line 2 of m.jsonl: an earlier record has id '1'"),
+    ],
+)
+def test_a_page_leaves_out_only_records_of_an_earlier_name(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    records: list[tuple[str, str]],
+    columns: dict[str, str],
+    left_out: str,
+) -> None:
+    """With --id another column is the name, and the field `id` is a field like others."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(label, "serve", lambda *page: None)
+    rows = [{"nr": nr, "id": id, "mail": f"Mail {nr}."} for nr, id in records]
+    Path("m.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    settings = resolve({"ask": ("Polite?",), "on": ("mail",), **columns})
+    job = Job(inputs=["m.jsonl"])
+    told = label.label(Path("l.jsonl"), job, settings, annotator="ann", ready=print)
+    assert (told.of, told.why) == (1 if left_out else 2, left_out)
 
 
 @pytest.mark.slow
