@@ -110,7 +110,7 @@ def test_an_interrupt_stops_at_once_and_the_batch_goes_on(judge: Runs, server: B
     [
         (("-m", "scripted:yes.yaml"), "--engine batch: scripted:yes.yaml has no batch API"),
         (
-            ("-m", "openai:m", "--rewrite-model", "langchain:fake:m"),
+            ("-m", "openai:m", "--rewrite-model", "langchain:fake:m", "--repair"),
             "langchain:fake:m has no batch API that judge knows",
         ),
         (("-m", "openai:m", "--workers", "2"), "--workers"),
