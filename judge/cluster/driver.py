@@ -132,9 +132,7 @@ class RayTask(Task):
         self.resources.models.budget.cost += cost
         for spec, (counters, adaptations) in traffic.items():
             self.resources.models.budget.calls += counters.calls
-            client = self.resources.models.client(spec)
-            client.counters.add(counters)
-            client.adapted(adaptations)
+            self.resources.models.client(spec).add(counters, adaptations)
 
 
 class ChunkStream:

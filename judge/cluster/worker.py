@@ -145,7 +145,11 @@ class Worker:
 
     async def _line(self, task: Task, item: Record) -> Done:
         try:
-            return (await line_of(task, item)).text
+            line = await line_of(task, item)
+            # Nothing runs at a worker's end.
+            for client in task.resources.models.clients.values():
+                await client.drop_unusable()
+            return line.text
         except JudgeError as error:
             return error
 

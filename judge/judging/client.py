@@ -34,7 +34,7 @@ from judge.judging.first_token import added_up
 from judge.judging.limits import Budget
 from judge.judging.negotiation import Negotiation
 from judge.judging.served_model import ServedModel
-from judge.judging.transport import CANARY, IS_WATER_WET, Transport
+from judge.judging.transport import CANARY, IS_WATER_WET, Counters, Transport
 from judge.model_tables import Price
 from judge.questions.evidence import ReplyContext
 from judge.questions.replies import Reply, held_against, schema_of
@@ -164,8 +164,7 @@ class Client:
             return reply
 
     def _withheld(self, call: Call, completion: Completion) -> tuple[Trouble, str] | None:
-        """Why a completion cannot be valid, so that it is not asked for again; None if it may
-        be."""
+        """Why a completion cannot be valid, so that it is not asked again; None if it may be."""
         if completion.finish_reason == "refusal":
             return "refused", completion.text[:200] or "no explanation"
         if completion.finish_reason == "length":
@@ -302,9 +301,13 @@ class Client:
             await self._completions.drop(attempts)
             raise Unread(*problem, self._usage(completion))
 
+    async def drop_unusable(self) -> None:
+        """Remove the replies of asks without a valid one from the cache."""
+        await self._completions.drop_unusable()
+
     async def aclose(self) -> None:
         await self.backend.aclose()
-        await self._completions.aclose()
+        await self.drop_unusable()
 
     # ------------------------------------------------------------ what the model can do
 
@@ -362,9 +365,11 @@ class Client:
         """Parts of a request that the server does not accept, and what is sent instead."""
         return self._negotiation.adaptations
 
-    def adapted(self, adaptations: Mapping[str, str | int]) -> None:
-        """Add the adaptations of another process's client of this model."""
-        self._negotiation.adaptations = {**self.adaptations, **adaptations}
+    def add(self, counters: Counters, adaptations: Mapping[str, str | int]) -> None:
+        """Add the traffic of another process's client of this model; warns as that client does."""
+        self._served.answered_elsewhere(counters)
+        self.counters.add(counters)
+        self._negotiation.report({**self.adaptations, **adaptations})
 
     # ------------------------------------------------------------ who answers, and what it costs
 
@@ -385,11 +390,6 @@ class Client:
         """Token limit of the call's reply: the user's or the call's, with any room for thoughts."""
         limited = replace(call, max_tokens=self._max_tokens or call.max_tokens)
         return self._negotiation.limit(limited)
-
-    @property
-    def priced(self) -> bool:
-        """Whether the cost of a call is known."""
-        return self.price is not None
 
     def estimate(self, input_tokens: int, output_tokens: int) -> Usage:
         """The usage of a call with this many tokens."""

@@ -106,8 +106,10 @@ class Completions:
         they are reused."""
         self._unusable.update(attempts.entries)
 
-    async def aclose(self) -> None:
-        await self._cache.store(dict.fromkeys(self._unusable))
+    async def drop_unusable(self) -> None:
+        """Remove the replies of `drop_at_end`."""
+        unusable, self._unusable = self._unusable, set()
+        await self._cache.store(dict.fromkeys(unusable))
 
     def _key(self, call: Call, mode: Mode) -> str:
         """The cache key, without the model. Seed and vote are in it only if replies are sampled."""

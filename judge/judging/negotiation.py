@@ -278,11 +278,16 @@ class Negotiation:
         noted = (state, self._version)
         if noted == self._noted:
             return
-        self._noted, self.adaptations = noted, self._changes()
+        self._noted = noted
         if (entry := self._entry()) != self._saved:
             self._cache.set(self._key, entry)
             self._saved = entry
-        new = {n: way for n, way in self.adaptations.items() if self._reported.get(n) != way}
+        self.report(self._changes())
+
+    def report(self, adaptations: Mapping[str, str | int]) -> None:
+        """Set the adaptations, and say which are new."""
+        self.adaptations = adaptations
+        new = {n: way for n, way in adaptations.items() if self._reported.get(n) != way}
         if new:
             text = "; ".join(_described(name, way) for name, way in sorted(new.items()))
             _log.warning("judge: %s: requests adapted to its server: %s", self._spec, text)

@@ -94,6 +94,13 @@ class ServedModel:
         self.names = tuple(dict.fromkeys((*self.names, *models)))
         self.fingerprints = tuple(dict.fromkeys((*self.fingerprints, *fingerprints)))
 
+    def answered_elsewhere(self, counters: Counters) -> None:
+        """Note which models answered another process's client of this model."""
+        for name in counters.models:
+            self.replied(Completion("", model=name))
+        for fingerprint in counters.system_fingerprints:
+            self.replied(Completion("", system_fingerprint=fingerprint))
+
     def fitted_to(self, models: Collection[str], profile: str) -> None:
         """Expect one of these models, to whose answers `profile` was fitted. Another one is warned
         about; for a decision model it is an error (`Denied`, or UsageError before any answer)."""

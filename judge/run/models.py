@@ -324,7 +324,7 @@ def refuse_unfit(settings: Settings, clients: Collection[Client]) -> None:
             models alone are asked for several votes, or no model takes --reasoning-effort.
     """
     _refuse_for_decisions(settings, clients)
-    unpriced = [client.spec for client in clients if not client.priced]
+    unpriced = [client.spec for client in clients if client.price is None]
     if unpriced and settings.max_cost is not None:
         raise UsageError(
             f"--max-cost needs the price of {unpriced[0]}; put it in {user_file()}:\n"

@@ -107,7 +107,7 @@ class Plan:
         """Note the prices of the models that may be asked, and the models without one."""
         idle = {models.rewriter} - {*models.names}
         clients = {spec: c for spec, c in models.clients.items() if spec not in idle}
-        self.unpriced = tuple(spec for spec, client in clients.items() if not client.priced)
+        self.unpriced = tuple(spec for spec, client in clients.items() if client.price is None)
         self.prices = {spec: client.price for spec, client in clients.items() if client.price}
 
     def __str__(self) -> str:

@@ -133,7 +133,7 @@ class _Run:
             self.report.seconds = time.monotonic() - began
             clients = self.resources.models.clients
             called = [client for client in clients.values() if client.counters.calls]
-            self.report.unpriced = tuple(c.spec for c in called if not c.priced)
+            self.report.unpriced = tuple(c.spec for c in called if c.price is None)
             self.report.cost = None if self.report.unpriced else self.resources.models.budget.cost
             self.report.traffic = {spec: asdict(c.counters) for spec, c in clients.items()}
             self.report.batches = left_at_provider(clients.values())

@@ -72,9 +72,9 @@ async def test_a_server_at_an_address(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_only_a_server_at_an_address_may_cost(monkeypatch: pytest.MonkeyPatch, made: Path) -> None:
     own = client(VLLMBackend("m"), price=Price(input=1.0, output=1.0))
-    assert own.priced and own.estimate(10**6, 0).cost_usd == 0.0
+    assert own.price and own.estimate(10**6, 0).cost_usd == 0.0
     monkeypatch.setenv("VLLM_BASE_URL", "http://127.0.0.1:1/v1")
-    assert not client(VLLMBackend("m")).priced
+    assert client(VLLMBackend("m")).price is None
     assert (
         client(VLLMBackend("m"), price=Price(input=1.0, output=1.0)).estimate(10**6, 0).cost_usd
         == 1.0

@@ -75,8 +75,9 @@ async def worked(count: int, **more: Any) -> tuple[list[Line], RayTask]:
     hand = Worker(settings(**more), ".", Remote(feed), of_worker)
     async for told in hand(batch):
         assert told == {"number": [0]}
-    if hand._task is not None:
-        await hand._task.aclose()
+    if hand._task is not None:  # As Ray does, it ends the worker without closing its task.
+        for client in hand._task.resources.models.clients.values():
+            await client.backend.aclose()
     return await asked, task
 
 
@@ -205,6 +206,40 @@ async def test_what_a_server_does_not_take_is_known_to_the_run(
         lines, task = await worked(2, model=("openai:o3",))
     assert [line.verdict for line in lines] == ["pass"] * 2
     assert task.resources.models.client("openai:o3").adaptations == {"temperature": "left out"}
+
+
+async def test_a_run_says_what_its_workers_saw_of_a_server(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    task = on_ray(Job(records=[NORM]), model=("openai:o3",))
+    client = task.resources.models.client("openai:o3")
+    client.answered_before(["o3-2025-04-16"], ["fp_1"])
+    for _ in range(2):  # workers
+        seen = Counters(models=("o3-2026-01-01",), system_fingerprints=("fp_2",))
+        task._count({"openai:o3": (seen, {"seed": "left out"})}, 0.0)
+    assert caplog.messages == [
+        "judge: openai:o3: the model that answers has changed: o3-2025-04-16, then o3-2026-01-01",
+        "judge: openai:o3: requests adapted to its server: seed left out",
+    ]
+    assert client.counters.models == ("o3-2025-04-16", "o3-2026-01-01")
+    assert client.counters.system_fingerprints == ("fp_1", "fp_2")
+
+
+async def test_a_record_that_a_worker_could_not_read_is_asked_about_anew_by_a_later_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reply = {"reason": "It does.", "answer": "yes", "quote": "Ann greets Bo"}
+    replies = [{"answer": "perhaps"}, reply]
+    with Loopback(lambda asked: says(replies[0])) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        run = {"model": ("openai:m",), "cache": True, "cache_dir": Path("cache"), "reasks": 0}
+        (first,), _ = await worked(1, **run)
+        (again,), _ = await worked(1, **run)
+        replies.pop(0)
+        (last,), task = await worked(1, **run)
+    assert [first.verdict, again.verdict, last.verdict] == ["unreadable", "unreadable", "pass"]
+    assert task.resources.models.client("openai:m").counters.calls == 1
 
 
 async def test_a_chunk_that_two_workers_judged_counts_once() -> None:
