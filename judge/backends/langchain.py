@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from judge import errors
 from judge.backends.base import Call, Completion, Method, Mode
-from judge.backends.chat import counted_tokens, mapping_of, name_of, tool, with_schema_in_words
+from judge.backends.chat import (
+    count_of,
+    counted_tokens,
+    mapping_of,
+    name_of,
+    tool,
+    with_schema_in_words,
+)
 from judge.backends.faults import error_within, scrubbed, status_error
 from judge.backends.proxies import direct_to_loopback
 from judge.backends.reading import arguments_of, ending, text_of
@@ -155,7 +162,8 @@ def _completion(answer: AIMessage) -> Completion:
         filter(None, reasons), mapping_of(metadata.get("incomplete_details")).get("reason")
     )
     finish, refusal = ending(reason), answer.additional_kwargs.get("refusal")
-    tokens = counted_tokens(answer.usage_metadata or {}, "input_tokens", "output_tokens")
+    usage = mapping_of(answer.usage_metadata)
+    tokens = counted_tokens(usage, "input_tokens", "output_tokens")
     if finish == "fault":
         raise errors.NoReply(f"the reply broke off: finish reason {reason!r}", tokens=tokens)
     return Completion(
@@ -163,6 +171,7 @@ def _completion(answer: AIMessage) -> Completion:
         finish_reason="refusal" if refusal else finish,
         input_tokens=tokens[0],
         output_tokens=tokens[1],
+        cached_tokens=count_of(mapping_of(usage.get("input_token_details")).get("cache_read")),
         model=name_of(metadata.get("model_name") or metadata.get("model"), reply_redactor()),
         system_fingerprint=name_of(metadata.get("system_fingerprint"), reply_redactor()),
     )

@@ -103,12 +103,18 @@ async def test_json_by_tool_call() -> None:
     answer = AIMessage(
         "thinking aloud",
         tool_calls=[call],
-        usage_metadata={"input_tokens": 5, "output_tokens": 3, "total_tokens": 48},
+        usage_metadata={
+            "input_tokens": 5,
+            "output_tokens": 3,
+            "total_tokens": 48,
+            "input_token_details": {"cache_read": 4},
+        },
     )
     backend, model = faked(answer)
     got = await backend.complete(CALL, Mode.TOOLS)
     assert got.text == '{"a": "é"}'
     assert (got.input_tokens, got.output_tokens) == (5, 43), "40 of thoughts, in the total alone"
+    assert got.cached_tokens == 4
     settings = model.seen[0][1]
     assert settings["tool_choice"] == "any"
     assert settings["tools"][0]["function"]["parameters"] == SCHEMA
