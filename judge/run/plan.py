@@ -264,8 +264,9 @@ class PlannedCalls:
 
     def add(self, client: Client, call: Call) -> int:
         """Count a call, unless an equal one was counted; returns the tokens of its reply."""
-        tokens = client.most_tokens(call)
-        if not self.most:
+        # A hidden state is no text.
+        tokens = client.most_tokens(call) if call.layer is None else 0
+        if tokens and not self.most:
             tokens = max(1, int(min(tokens, call.max_tokens) * REPLY_SHARE))
         draw = None if call.steady else (call.temperature, call.seed, call.vote)
         parts = getattr(client.backend, "key_parts", None)
@@ -279,7 +280,7 @@ class PlannedCalls:
             name = {"rewriting": "rewriting", "measured": call.origin.rubric}.get(call.role, name)
             self.usage[name] = self.usage.get(name, Usage()) + usage
             if key not in self._seen:
-                least = client.estimate(int(length / MOST_CHARACTERS), 1)
+                least = client.estimate(int(length / MOST_CHARACTERS), min(1, tokens))
                 self.bound[name] = self.bound.get(name, Usage()) + least
         return tokens
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -84,6 +85,18 @@ async def test_the_calls_of_a_vote_are_those_that_a_judge_makes(name: str, metho
     await judge.vote(record)
     calls = cast(Answering, judge.client.backend).asked
     assert [one.messages for one in judge.calls(record)] == [one.messages for one in calls]
+
+
+@pytest.mark.parametrize("most", [True, False])
+def test_a_hidden_state_writes_no_tokens(most: bool) -> None:
+    judge = judge_of(builtin()["relevance"], lambda call: 0.9, "logprobs")
+    record = Record("in", 1, {"id": "a", **NORM}).of_kind("norm")
+    (call,) = judge.calls(record)
+    calls = PlannedCalls(most=most)
+    calls.add(judge.client, replace(call, layer=-1))
+    (usage,), (bound,) = calls.usage.values(), calls.bound.values()
+    assert (usage.replies, usage.output_tokens, bound.output_tokens) == (1, 0, 0)
+    assert usage.input_tokens > bound.input_tokens > 0
 
 
 def test_what_is_counted_without_a_model_plans_no_call(folder: Path) -> None:
