@@ -167,8 +167,9 @@ def parsed(function: Function) -> Callable[..., None]:
         settings = _resolved({name: values.pop(name) for name in names})
         from judge.api import refuse_stray
 
-        takes_engine = "engine" in names
-        refuse_stray(settings, "validate" if takes_engine else context.info_name or "this")
+        # A command without --no-cache asks no model.
+        suits = "engine" in names or "cache" not in names
+        refuse_stray(settings, "validate" if suits else context.info_name or "this")
         if "context" in declared_parameters:
             values["context"] = context
         function(**values, settings=settings)

@@ -75,3 +75,16 @@ def test_gates_of_a_file_of_the_repository_gate_in_a_folder_of_it(
     assert code == 1 and "gate record >= 0.9: does not hold" in told
     assert "from ../judge.toml: fail_under, model" in told
     assert typed(*words, "--fail-under", "0").returncode == 0, "a flag decides"
+
+
+def test_an_engine_in_a_file_ends_no_command_that_asks_no_model(typed: Typed) -> None:
+    typed.write("mine.toml", [], 'engine = "ray"\nworkers = 2\n')
+    typed.write("mails.jsonl", [{"mail": "Thanks."}])
+    for words, code in (
+        (("cache", "stats"), 0),
+        (("label", "mails.jsonl", "--ask", "Polite?", "--sheet", "sheet.csv"), 0),
+        (("calibrate", "mails.jsonl", "--ask", "Polite?"), 2),
+    ):
+        exit_code, _, told = typed.text(*words, "--config", "mine.toml")
+        assert exit_code == code, told
+    assert "only validate and generate run with engine = ray, and calibrate does not" in told
