@@ -83,6 +83,11 @@ class BatchServer(OnThread):
         self.away = False
         self.plan()
 
+    def remove_results(self) -> None:
+        """Remove the files of results, as a provider does after a time."""
+        for batch in self.batches:
+            self._files.pop(batch["output_file_id"])
+
     def paid(self) -> Counter[str]:
         """How often each question was answered in a batch, by its id."""
         return Counter(self._paid)
@@ -153,7 +158,9 @@ class BatchServer(OnThread):
         return web.json_response({"id": self._file(uploaded.file.read()), "object": "file"})
 
     async def _content(self, request: web.Request) -> web.Response:
-        return web.Response(body=self._files[request.match_info["id"]])
+        if (content := self._files.get(request.match_info["id"])) is None:
+            return web.json_response({"error": {"message": "No such File object"}}, status=404)
+        return web.Response(body=content)
 
     async def _create(self, request: web.Request) -> web.Response:
         self._requests["create"] += 1

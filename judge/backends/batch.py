@@ -227,14 +227,15 @@ class BatchBackend(OpenAIBackend):
         return await self._api.find(file, pages=1) or await self._api.create(file)
 
     async def _find(self, batch: _Batch, file: str) -> BatchResults:
-        """The results of an earlier process's batch; empty if it was never created, or failed."""
+        """The results of an earlier process's batch; empty if it was never created, or failed, or
+        the provider has removed them."""
         state = await self._patiently(lambda: self._api.find(file))
         if state is None:
             return BatchResults()
         batch.state = state
-        return await self._follow(batch)
+        return await self._follow(batch, old=True)
 
-    async def _follow(self, batch: _Batch) -> BatchResults:
+    async def _follow(self, batch: _Batch, *, old: bool = False) -> BatchResults:
         """The results of a batch when it has ended."""
         name = batch.state["id"]
         while batch.under_way:
@@ -249,7 +250,7 @@ class BatchBackend(OpenAIBackend):
                 text += "; wait until other batches have ended, or lower JUDGE_BATCH_REQUESTS"
             raise errors.Denied(f"the provider refuses batch {name}: {text or 'no details'}")
         files = [batch.state.get("output_file_id"), batch.state.get("error_file_id")]
-        return await self._patiently(lambda: self._api.results(filter(None, files)))
+        return await self._patiently(lambda: self._api.results(filter(None, files), old=old))
 
     async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """The result of `attempt`, repeated while the server fails, for `PATIENCE_SECONDS`.

@@ -6,6 +6,7 @@ import asyncio
 import tempfile
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
+from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -113,8 +114,12 @@ class BatchAPI:
             query["after"] = page[-1]["id"]
         return None
 
-    async def results(self, files: Iterable[str]) -> BatchResults:
-        """The answers in a batch's result files; raises Unavailable if the disk is full."""
+    async def results(self, files: Iterable[str], *, old: bool = False) -> BatchResults:
+        """The answers in a batch's result files; raises Unavailable if the disk is full.
+
+        Args:
+            old: whether the provider may have removed files, which then have no answers.
+        """
         try:
             with ExitStack() as unless_whole:
                 results = BatchResults()
@@ -122,6 +127,8 @@ class BatchAPI:
                 for file in files:
                     path, into = f"/files/{file}/content", results.file
                     response = await self._request("GET", path, into=into, longest=_MAX_RESULTS)
+                    if response.status == HTTPStatus.NOT_FOUND and old:
+                        continue
                     if response.status >= 300:
                         raise unsuccessful(response, self._what)
                     into.write(b"\n")

@@ -239,6 +239,17 @@ async def test_what_is_asked_again_after_a_run_has_ended_is_a_new_request(
     assert sizes(server) == [1, 1, 1]
 
 
+async def test_what_a_provider_has_removed_is_asked_anew(
+    server: BatchServer, tmp_path: Path
+) -> None:
+    async with opened(tmp_path, killed=True) as backend:
+        assert all(good(await asked(backend, [call(1), call(2)])))
+    server.remove_results()
+    async with opened(tmp_path) as backend:
+        assert all(good(await asked(backend, [call(1), call(2)])))
+    assert sizes(server) == [2, 2]
+
+
 async def test_no_batch_is_made_that_cannot_be_noted(
     server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
