@@ -154,7 +154,7 @@ class BatchBackend(OpenAIBackend):
             batch.close()
         # In an interrupted run, replies that were received may not be cached yet.
         if self._cache is not None and self._cache.storing and not self._cut_short:
-            await self._note({self._entry(key): {} for key in self._taken})
+            await self._cache.store(dict.fromkeys(map(self._entry, self._taken)))
         await super().aclose()
 
     # ------------------------------------------------------------ batches

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -237,6 +237,8 @@ async def test_what_is_asked_again_after_a_run_has_ended_is_a_new_request(
     async with opened(tmp_path) as backend:
         assert all(good(await asked(backend, [call(1)])))
     assert sizes(server) == [1, 1, 1]
+    with closing(ReplyCache(tmp_path / "cache")) as cache:
+        assert cache.stats().entries == 0, "no request is under way any more"
 
 
 async def test_what_a_provider_has_removed_is_asked_anew(
