@@ -292,6 +292,7 @@ async def credit(
     return replace(
         result,
         score=extraction.recall,
+        reason=result.reason or check.reason,
         steps={**result.steps, **credits},
         usage=result.usage + judgement.usage,
     )

@@ -32,8 +32,11 @@ _NO_ANSWER = "no answer"
 
 
 def verdict_of(result: MeasuredAnswer) -> Verdict:
-    """An answer passes if it is entirely right, or was not scored; a refusal abstains."""
+    """An answer passes if it is entirely right, or was not scored; one that judges graded has
+    their verdict. A refusal abstains."""
     right = Verdict.PASS if result.score in (None, 1) else Verdict.FAIL
+    if graded := result.steps.get("checks"):
+        right = Verdict(graded[0]["verdict"])
     verdicts = {
         AnswerOutcome.REFUSED: Verdict.ABSTAIN,
         AnswerOutcome.UNREADABLE: Verdict.UNREADABLE,

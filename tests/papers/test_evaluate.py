@@ -199,6 +199,36 @@ def test_judges_credit_the_values_that_a_model_extracts(asked: Typed) -> None:
     assert unread.returncode == 3 and (row["unreadable"], row["error"]) == (1, 0)
 
 
+def test_an_extraction_that_its_judges_leave_open_does_not_pass(asked: Typed) -> None:
+    listed = {"reply": {"entries": ["Neighbours help."]}}
+    asked.script(
+        "reader.yaml", [{"when": {"rubric": "cqbench_extraction"}, **listed}, {"text": "x"}]
+    )
+
+    def vote(number: int, first: str) -> dict[str, Any]:
+        presences = (first, "fully", "fully", "fully")
+        values = [
+            {"value": n, "reason": "so", "predicted": [1] if p != "absent" else [], "presence": p}
+            for n, p in enumerate(presences, 1)
+        ]
+        return {"when": {"vote": number}, "reply": {"values": values}}
+
+    words = ("evaluate", "cqbench", str(CQBENCH / "stories.jsonl"), "--limit", "1", "--votes", "3")
+    models = ("-m", "scripted:reader.yaml", "--judge-model", "scripted:judge.yaml", "--no-cache")
+    what = ("--condition", "extraction+steps", "-o", "graded.jsonl", "-q", "--overwrite")
+    answers = [*map(vote, range(3), ("fully", "partially", "absent"))]
+    for script, verdict, score, code in (
+        (answers, "abstain", 1.0, 0),
+        ([{"text": "no idea"}], "unreadable", None, 3),
+    ):
+        asked.script("judge.yaml", script)
+        done = asked(*words, *models, *what)
+        (graded,) = lines((asked.folder / "graded.jsonl").read_bytes())
+        judged = graded["judge"]
+        assert (judged["verdict"], judged["score"]) == (verdict, score), done.stderr
+        assert judged["outcome"] == "answered" and done.returncode == code
+
+
 def bounds(shown: bytes) -> tuple[int, int]:
     """(least, most) calls of a printed plan."""
     told = shown.decode().splitlines()
