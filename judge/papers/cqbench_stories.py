@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -164,8 +164,9 @@ class Story:
 def story_of(row: Record) -> Story:
     """The story of an output line of `judge validate`, or in CQ-Bench's released form.
 
-    From the former `judge` is read; from the latter `contradiction` and `original_values`, mappings
-    or lists of values. Of a record with none of these all values count as carried.
+    From the former `judge` is read, from the latter `contradiction`, and from both
+    `original_values`, mappings or lists of values. Of a record with none of these all values count
+    as carried.
 
     Raises:
         LabelError: the row has no story with values, or its validation rejected its length, found
@@ -175,13 +176,11 @@ def story_of(row: Record) -> Story:
         raise LabelError("a question of a built set, no story: name the stories", "story")
     record = row.of_kind("story").usable()
     values, multiple = values_of(record), is_multiple(record)
+    keys = set(map(key_of, values))
+    original = _values(*_spelt(row.visible, "original_values"), named=multiple)
+    absent = [value for value in original if key_of(value) not in keys]
     if (judgement := judgement_of(row)) is None:
-        contradictions, of = (
-            _spelt(row.visible, "contradiction"),
-            _spelt(row.visible, "original_values"),
-        )
-        keys = set(map(key_of, values))
-        absent = [value for value in _values(*of, named=multiple) if key_of(value) not in keys]
+        contradictions = _spelt(row.visible, "contradiction")
     else:
         _refuse_rejected(judgement)
         contradictions = (
@@ -189,20 +188,24 @@ def story_of(row: Record) -> Story:
             [speech.value for speech in judgement.contradictions if speech.value is not None],
         )
         lost_values = _missing(judgement)
-        absent = _values(RESERVED, list(judgement.dropped), named=multiple)
+        absent += _values(RESERVED, list(judgement.dropped), named=multiple)
         absent += [value for value in values if value.text in lost_values]
         values = tuple(value for value in values if value.text not in lost_values)
         if not values:
             raise LabelError("validation found none of its values in it", RESERVED, REJECTED)
-    # A value that is listed twice is one value.
-    once: dict[tuple[str | None, ...], Value] = {}
-    for value in values:
-        once.setdefault((value.character, *key_of(value)), value)
-    values = tuple(once.values())
+    # A value that is listed twice is one value; what was dropped is an original value, too.
+    values, absent = _once(values), _once(absent)
     # Characters of the multiple setting differ on purpose: no contradiction is sought there.
     contradicted = () if multiple else tuple(_values(*contradictions))
     text, setting = record.typed["story"], record.typed.get("setting")
-    return Story(text, setting, values, contradicted, tuple(absent), multiple, judgement)
+    return Story(text, setting, values, contradicted, absent, multiple, judgement)
+
+
+def _once(values: Iterable[Value]) -> tuple[Value, ...]:
+    first: dict[tuple[str | None, ...], Value] = {}
+    for value in values:
+        first.setdefault((value.character, *key_of(value)), value)
+    return tuple(first.values())
 
 
 def category_of(story: Story, values: ValueList | None) -> str | None:

@@ -74,6 +74,19 @@ def test_a_selection_is_drawn_by_the_seed_and_never_offers_what_the_story_was_wr
     assert offered[0] != offered[1]
 
 
+def test_a_released_story_that_was_validated_offers_none_of_its_original_values(
+    typed: Typed,
+) -> None:
+    story = json.loads(Path(CQ[0]).read_text().splitlines()[2])
+    released = {**story, "original_values": [*story["values"], PRAYER]}
+    for dropped in ([], [PRAYER]):
+        judge = {"verdict": "pass", "dropped": dropped}
+        typed.write("s.jsonl", [{**released, "id": str(n), "judge": judge} for n in range(40)])
+        made, left = build(typed, "value-selection", "s.jsonl", CQ[1])
+        assert len(made) == 40 and not [one for one in made if PRAYER in one["options"]]
+        assert left == [(str(n), f"{PRAYER}: the story does not carry it") for n in range(40)]
+
+
 def test_hard_has_a_line_for_each_answer(typed: Typed) -> None:
     row: dict[str, Any] = {f"prompt_option_{letter}": letter * 2 for letter in "abcd"}
     row |= {"question_idx": 7, "prompt_question": "Which?", "answer": "C", "country": "Peru"}
