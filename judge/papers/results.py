@@ -253,7 +253,7 @@ def _read(
     unasked = 0
     for item in renamed(read(path), columns):
         try:
-            result = _answer(benchmark, fields_of(item))
+            result = _answer(benchmark, fields_of(item), columns)
             if result is not None and result.id in results:
                 raise LabelError(f"an earlier line has id {clip(result.id)}", "id")
         except LabelError as error:
@@ -265,9 +265,14 @@ def _read(
     return results, unasked
 
 
-def _answer(benchmark: Benchmark, fields: Fields) -> MeasuredAnswer | None:
+def _answer(
+    benchmark: Benchmark, fields: Fields, columns: Mapping[str, str]
+) -> MeasuredAnswer | None:
     """A line's answer; None if `judge evaluate` could not ask about it."""
-    if (line := Line.of(fields)) is not None:
+    line, labels = Line.of(fields), fields.get("labels")
+    # A majority, as judge agreement -o writes it: the record's own `answer` may be the right one.
+    voted = isinstance(labels, dict) and "annotators" in fields
+    if line is not None and not (voted and line.benchmark is None):
         if line.workflow is None and line.benchmark is None:
             return None
         result = result_of(line)
@@ -277,10 +282,11 @@ def _answer(benchmark: Benchmark, fields: Fields) -> MeasuredAnswer | None:
     id = id_text(fields.get(keys_of({"id": "id"}, fields).get("id", "id")), "id")
     if id is None:
         raise LabelError("field 'id' is missing", "id")
-    labels = fields.get("labels")
-    if "answer" not in fields and isinstance(labels, dict) and len(labels) == 1:
-        # A majority, as judge agreement -o writes it.
-        fields = {**fields, "answer": next(iter(labels.values()))}
+    if isinstance(labels, dict) and "answer" not in (columns if voted else fields):
+        if len(labels) > 1:
+            message = f"has majorities of {', '.join(map(clip, labels))}: judge agreement --check"
+            raise LabelError(f"field 'labels' {message} writes one", "labels")
+        fields = {**fields, "answer": next(iter(labels.values()), None)}
     if "answer" not in fields:
         message = "add --map answer=COLUMN if its name is another, or write null for an unreadable"
         raise LabelError(f"field 'answer' is missing: {message} one", "answer")

@@ -130,6 +130,36 @@ def test_a_line_of_judge_evaluate_that_lost_its_score_is_scored_anew(typed: Type
     assert row["accuracy"]["value"] == pytest.approx(1 / 3, abs=1e-6)
 
 
+@pytest.mark.parametrize("judged", [{}, {"judge": {"verdict": "pass", "workflow": "questions"}}])
+def test_peoples_majorities_are_their_answers_not_the_right_ones_of_the_records(
+    typed: Typed, judged: dict[str, Any]
+) -> None:
+    options = {f"prompt_option_{letter}": letter * 2 for letter in "abcd"}
+    row = {"prompt_question": "Which?", **options, "answer": "A", **judged}
+    typed.write("easy.jsonl", [{"id": n, "question_idx": n, **row} for n in "12"])
+    votes = [("1", "A"), ("2", "B")]
+    typed.write(
+        "votes.jsonl",
+        [
+            {"item": id, "check": "right_options", "annotator": name, "label": letter}
+            for id, letter in votes
+            for name in ("ann", "bo", "cy")
+        ],
+    )
+    out = ("--records", "easy.jsonl", "-o", "majority.jsonl")
+    assert typed("agreement", "votes.jsonl", *out).returncode == 0
+    words = ("score", "culturalbench", "majority.jsonl", "easy.jsonl", "--condition", "easy")
+    done = typed(*words, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)[0]["rows"][0]["accuracy"]["value"] == 0.5
+    named = typed(*words, "--json", "--map", "answer=answer")
+    assert json.loads(named.stdout)[0]["rows"][0]["accuracy"]["value"] == 1
+    first, second = map(json.loads, typed.read("majority.jsonl").splitlines())
+    typed.write("majority.jsonl", [first, {**second, "labels": {"x": "a", "y": "b"}}])
+    code, _, told = typed.text(*words)
+    assert code == 2 and "line 2: field 'labels' has majorities of 'x', 'y'" in told
+
+
 @pytest.mark.parametrize("given", [("Yes.", " NO ", "Neutral"), (True, "false", "neutral\u3002")])
 def test_an_answer_has_one_spelling(typed: Typed, given: tuple[Any, ...]) -> None:
     typed.write("b.jsonl", [{"id": str(n), "answer": one} for n, one in enumerate(given)])
