@@ -91,15 +91,29 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     Rows are norm records in any form that `judge validate` reads; lines that it wrote are left out
     unless their verdict is `pass`. A row is not asked in a condition whose fields (a country, a
     value) it lacks; the tables count such rows.
+
+    Raises:
+        UsageError: a source cannot be read, or only has lines that are left out.
     """
+    left_out, usable = 0, False
 
     def of_row(row: Record) -> Iterator[Record]:
+        nonlocal left_out, usable
         refuse_table(row)
         line = Line.of(row.visible)
         if line is None or line.verdict == Verdict.PASS:
+            usable = True
             yield from _of_norm(row, choices.conditions)
+        else:
+            left_out += 1
 
-    return each_row(sources, of_row, columns=choices.columns)
+    for item in each_row(sources, of_row, columns=choices.columns):
+        usable = True
+        yield item
+    if left_out and not usable:
+        raise UsageError(
+            f"{', '.join(sources)}: nothing is asked: of {left_out} judged records none passed"
+        )
 
 
 def _of_norm(row: Record, conditions: Sequence[str]) -> Iterator[Record]:

@@ -43,6 +43,20 @@ def test_normads_table_2(typed: Typed) -> None:
     assert code == 2 and "--by mood" in told
 
 
+def test_a_set_none_of_which_passed_is_no_empty_one(typed: Typed) -> None:
+    norm = {"country": "Peru", "rule_of_thumb": "Bow.", "story": "Ann bowed?", "label": "yes"}
+    judged = [{**norm, "judge": {"verdict": verdict}} for verdict in ("fail", "abstain")]
+    typed.write("n.jsonl", judged)
+    model = ("-m", typed.script("m.yaml", [{"text": "yes"}]))
+    for words in (("describe", "normad"), ("evaluate", "normad", *model)):
+        code, out, told = typed.text(*words, "n.jsonl")
+        assert (code, out) == (2, ""), told
+        assert "n.jsonl: nothing is asked: of 2 judged records none passed\n" in told
+    typed.write("n.jsonl", [*judged, {**norm, "judge": {"verdict": "pass"}}])
+    words = ("evaluate", "normad", "n.jsonl", *model, "--condition", "country+value")
+    assert typed.text(*words)[0] == 0
+
+
 def test_normads_released_half_fits_table_2(typed: Typed) -> None:
     """Half of the 2,633 rows are here, every other one: each cell holds half of the paper's."""
     path = public("normad/normad_odd_rows.csv")
