@@ -27,10 +27,19 @@ from judge.papers.rows import LOOK, asked, each_row
 from judge.papers.tables import ResultSample, class_scores, results_table
 from judge.papers.tasks import Fields, MeasuredAnswer
 from judge.records import Record, read, renamed
+from judge.records.answers import OWN_ANSWERS
 from judge.records.base import own_fields
-from judge.records.fields import ENTAILMENT, LabelError, listed, object_of, one_of, text_of
+from judge.records.fields import (
+    ENTAILMENT,
+    LabelError,
+    answer_of,
+    listed,
+    object_of,
+    one_of,
+    text_of,
+)
 from judge.report.table import Cell, Table, TableRow
-from judge.stats.agreement import MajorityRule, majority
+from judge.stats.agreement import MORE_THAN_HALF, MajorityRule, majority
 from judge.stats.intervals import Estimate
 
 Groups = tuple[str, ...]
@@ -72,22 +81,31 @@ class SentencePair:
     def labels(self) -> dict[str, str | None]:
         """The majority label of `all` and of each group, None where the ratings diverge (3.6)."""
         pooled = [label for labels in self.ratings.values() for label in labels]
-        by_group = {group: majority(labels) for group, labels in self.ratings.items()}
-        return {_POOLED: majority(pooled), **by_group}
+        return {
+            name: _label(ratings) for name, ratings in ((_POOLED, pooled), *self.ratings.items())
+        }
 
     @property
     def kept(self) -> bool:
         """Whether the paper keeps the pair: one group at least agrees strongly (3.6)."""
-        return any(majority(labels, STRONG) is not None for labels in self.ratings.values())
+        return any(_label(labels, STRONG) is not None for labels in self.ratings.values())
+
+
+def _label(ratings: Sequence[str], rule: MajorityRule = MORE_THAN_HALF) -> str | None:
+    """The label that the rule finds; None if there is none, or if people opted out."""
+    label = majority(ratings, rule)
+    return label if label in _RANK else None
 
 
 def entailment_of(rating: object, column: str) -> str:
-    """A rating as a label: E, N, C or their words, or 1 to 5; LabelError for all else.
+    """A rating as a label: E, N, C or their words, or 1 to 5; an answer that decides nothing
+    (`unsure`) unchanged. LabelError for all else.
 
     On the scale 1 is contradiction, 3 neutral, 5 entailment (3.6). The meaning of 2 and 4 depends
     on the annotator, whom the released lists do not name: they are neutral, as for most.
     """
-    return one_of(rating, {**ENTAILMENT, **_SCALE}, column)
+    answer = answer_of(rating, column)
+    return answer if answer in OWN_ANSWERS else one_of(rating, {**ENTAILMENT, **_SCALE}, column)
 
 
 def groups_of(sources: Sequence[str], columns: Mapping[str, str] = MappingProxyType({})) -> Groups:

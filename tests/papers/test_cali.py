@@ -135,6 +135,28 @@ def test_a_sources_own_labels_are_no_labels_of_groups(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("us", "ind", "labels", "kept"),
+    [
+        (["E", "E", "E", "unsure"], ["C", "N"], ("entailment", None), True),
+        (["E", "E", "E", "unsure", "unsure"], ["C", "N"], ("entailment", None), False),
+        (["unsure"] * 3 + ["E"], ["N", "N", "C"], (None, "neutral"), False),
+    ],
+)
+def test_who_opts_out_is_a_rater_without_a_label(
+    tmp_path: Path, us: list[str], ind: list[str], labels: tuple[Any, ...], kept: bool
+) -> None:
+    votes = [("us", answer) for answer in us] + [("in", answer) for answer in ind]
+    people = {
+        f"p{n}": {"group": group, "labels": {"entailment": answer}}
+        for n, (group, answer) in enumerate(votes)
+    }
+    for more in ({"us_ratings": us, "in_ratings": ind}, {"annotators": people}):
+        path = written(tmp_path / "p.jsonl", [{**TEXTS, **more}])
+        (found,) = items("entailment", sources=[path])
+        assert (found["labels"]["us"], found["labels"]["in"], found["kept"]) == (*labels, kept)
+
+
+@pytest.mark.parametrize(
     ("line", "says"),
     [
         ({**PAIR, "premise": ""}, "'premise' is empty"),
