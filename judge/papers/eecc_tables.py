@@ -336,11 +336,13 @@ def tables(results: Sequence[MeasuredAnswer]) -> list[Table]:
         if (cells := _of_country(study, metric, culture, name))
     ]
     about_culture = [note for study in studies for note in study.culture_notes()]
+    # Without any values there is no table of tau-c, and the first one says why.
+    first_notes = (_RULE, _OVER_CONCEPTS, *([] if tau else about_culture))
     tau_notes = (_RULE, _OVER_CONCEPTS, _ABOVE, *about_culture)
     of_variance = (*_HEADS, "metric", "variance")
     of_words, of_tau = (*_HEADS, "topic", "nationality"), (*_HEADS, "values", "metric")
     return [
-        Table("eecc-variance", _VARIANCE, of_variance, variance, (_RULE, _OVER_CONCEPTS)),
+        Table("eecc-variance", _VARIANCE, of_variance, variance, first_notes),
         Table("eecc-replies", "EECC: outputs that were asked for", _HEADS, replies, (_LEFT_OUT,)),
         Table("eecc-anova", _ANOVA, (*_HEADS, "metric"), anova, (_RULE, _FEWER)),
         Table("eecc-words", _TOP_WORDS, of_words, words, (_WORDS,)),

@@ -20,6 +20,7 @@ from judge.papers.eecc_tables import (
     taus,
     words_of,
 )
+from judge.papers.tables import tables_of
 from judge.papers.tasks import MeasuredAnswer, load_task, task_messages
 from judge.records import Record
 from judge.stats.intervals import Estimate, Quartiles
@@ -380,6 +381,17 @@ def test_values_of_ones_own_are_a_file_beside_the_papers(folder: Path) -> None:
         value(rows["stories", "country", name, "WED"]["mean"]) for name in ("trust", "Hofstede")
     )
     assert here is not None and there is not None and here < 0 < there
+
+
+def test_without_values_of_countries_the_first_table_says_that_there_is_no_tau(
+    folder: Path,
+) -> None:
+    results = results_in(folder)
+    (folder / FILES["Hofstede"]).unlink()
+    variance, *others = tables_of(benchmark, results)
+    assert variance.name == "eecc-variance" and "eecc-tau" not in {one.name for one in others}
+    lacking = [f"stories: no {name} values, {folder / FILES[name]} is not there." for name in FILES]
+    assert variance.notes[-2:] == tuple(lacking)
 
 
 def test_released_outputs_are_scored_as_our_own_answers_are(typed: Typed) -> None:
