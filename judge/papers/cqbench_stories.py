@@ -194,11 +194,11 @@ def story_of(row: Record) -> Story:
         if not values:
             raise LabelError("validation found none of its values in it", RESERVED, REJECTED)
     # A value that is listed twice is one value; what was dropped is an original value, too.
-    values, absent = _once(values), _once(absent)
+    values = _once(values)
     # Characters of the multiple setting differ on purpose: no contradiction is sought there.
     contradicted = () if multiple else tuple(_values(*contradictions))
     text, setting = record.typed["story"], record.typed.get("setting")
-    return Story(text, setting, values, contradicted, absent, multiple, judgement)
+    return Story(text, setting, values, contradicted, _once(absent), multiple, judgement)
 
 
 def _once(values: Iterable[Value]) -> tuple[Value, ...]:

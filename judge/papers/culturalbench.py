@@ -11,7 +11,7 @@ rows.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import fmean, pstdev
@@ -29,7 +29,7 @@ from judge.papers.culturalbench_questions import (
     question_of,
     region_of,
 )
-from judge.papers.rows import asked, each_row, head_of
+from judge.papers.rows import asked, each_row, look_ahead
 from judge.papers.tables import ResultSample, crosstab, results_table, scores
 from judge.papers.tasks import Fields, MeasuredAnswer
 from judge.records import Problem, Record
@@ -78,11 +78,13 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
 
     # The guesser chooses among options, of which Hard shows one at a time.
     conditions = [name for name in choices.conditions if (name, choices.setting) != (HARD, GUESSER)]
-    hard = [source for source in sources if _is_hard(source, choices)]
+    ahead = {source: look_ahead(source, choices.columns) for source in sources}
+    records = {source: of_source for source, (_, of_source) in ahead.items()}
+    hard = [source for source in sources if HARD_OPTION in ahead[source][0]]
     easy = [source for source in sources if source not in hard]
-    yield from each_row(easy, of_row, "question_idx", choices.columns)
+    yield from each_row(easy, of_row, "question_idx", records=records)
     if HARD in conditions:
-        yield from _of_hard(hard, choices)
+        yield from _of_hard(hard, records)
 
 
 def _slices(fields: Fields, *, multi: bool) -> dict[str, str]:
@@ -98,19 +100,14 @@ def _slices(fields: Fields, *, multi: bool) -> dict[str, str]:
     return slices
 
 
-def _is_hard(source: str, choices: Choices) -> bool:
-    """Whether a source is a Hard file, by its first row."""
-    return HARD_OPTION in head_of(source, choices.columns)
-
-
-def _of_hard(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
+def _of_hard(sources: Sequence[str], records: Mapping[str, Iterable[Record]]) -> Iterator[Record]:
     """An item for every four rows with the same `question_idx`, wherever they are.
 
     Only a multi-mode question has several true answers (all 86 of the paper have two or three).
     """
     questions: dict[str, list[Record]] = {}
     # Rows are named by their own id or by their line, because four share a question_idx.
-    for row in each_row(sources, lambda row: [_answer_row(row)], columns=choices.columns):
+    for row in each_row(sources, lambda row: [_answer_row(row)], records=records):
         if row.problem is not None:
             yield row
             continue

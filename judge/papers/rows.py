@@ -29,8 +29,21 @@ REJECTED = "rejected"
 
 def head_of(source: str, columns: Mapping[str, str] = MappingProxyType({})) -> Mapping[str, Any]:
     """The fields of a source's first record; empty if it has no record."""
+    return look_ahead(source, columns)[0]
+
+
+def look_ahead(
+    source: str, columns: Mapping[str, str] = MappingProxyType({})
+) -> tuple[Mapping[str, Any], Iterator[Record]]:
+    """The fields of a source's first record, and all its records: standard input cannot be read
+    twice."""
     items = renamed(read(source), columns)
-    return next((item.fields for item in items if item.fields is not None), {})
+    before: list[Record] = []
+    for item in items:
+        before.append(item)
+        if item.fields is not None:
+            return item.fields, chain(before, items)
+    return {}, iter(before)
 
 
 def each_row(
@@ -38,6 +51,7 @@ def each_row(
     convert: Callable[[Record], Iterable[T]],
     id_field: str = "id",
     columns: Mapping[str, str] = MappingProxyType({}),
+    records: Mapping[str, Iterable[Record]] = MappingProxyType({}),
 ) -> Iterator[T | Record]:
     """What `convert` makes of each row; lines that cannot be used become items with a problem.
 
@@ -47,6 +61,7 @@ def each_row(
         convert: raises LabelError for a row that it cannot use; such a row gives nothing.
         id_field: the field that names rows, in any spelling.
         columns: columns of the sources to rename.
+        records: the records of sources that are read already (`look_ahead`).
 
     Raises:
         UsageError: a source cannot be read, or two have the same name.
@@ -56,7 +71,8 @@ def each_row(
         raise UsageError(f"two sources are called {twice[0]}: rename one")
     places: dict[str, str] = {}
     id_key = normalise(id_field)
-    for item in (item for source in sources for item in renamed(read(source), columns)):
+    of_sources = (records.get(source) or renamed(read(source), columns) for source in sources)
+    for item in chain.from_iterable(of_sources):
         if item.fields is None:
             yield item
             continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import statistics
 from collections import Counter
 from dataclasses import replace
@@ -217,6 +218,20 @@ def test_a_hard_file_is_asked_as_hard_made_from_its_easy_file(tmp_path: Path) ->
     both = items(benchmark, str(tmp_path / "a.csv"), str(tmp_path / "hard.csv"))
     ids = Counter((item.fields or {})["id"] for item in both)
     assert ids == dict.fromkeys((f"{n}/{form}" for n in "789" for form in ("easy", "hard")), 1)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.jsonl"])
+def test_a_pipe_loses_no_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    easy = [easy_row(index, SINGLE) for index in "123"]
+    hard = [{**HARD_ROW, "question_idx": index} for index in "12" for _ in range(4)]
+    for rows, ids in ((easy, "123"), (hard, "12")):
+        path = written(tmp_path / name, rows)
+        piped = io.TextIOWrapper(io.BytesIO(Path(path).read_bytes()))
+        monkeypatch.setattr("sys.stdin", piped)
+        found = asked(items(benchmark, "-", conditions=["hard"]))
+        assert [*found] == [f"{index}/hard" for index in ids]
 
 
 async def test_one_of_four_without_an_answer_leaves_no_score(tmp_path: Path) -> None:
