@@ -37,7 +37,9 @@ class Decision:
         """The answer about a value (None: the record) with its verdict, for a record with this
         label. It abstains if it is not sure, or if the verdict depends on the open shares."""
         if rubric.rule.counts:
-            verdict = Verdict.ANSWERED if self.sure else Verdict.ABSTAIN
+            # Scores count by their mean, which open shares leave unknown.
+            sure = self.sure and (rubric.graded or not self.ends)
+            verdict = Verdict.ANSWERED if sure else Verdict.ABSTAIN
             return Answer(value=value, verdict=verdict, answer=self.answer)
         passing, bound = rubric.passing(label), rubric.bound
         shares = (self.probabilities, *self.ends)

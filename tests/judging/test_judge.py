@@ -120,12 +120,19 @@ async def test_a_score_near_its_bound_abstains(client: Any, margin: float, verdi
     assert (vote.verdict, vote.evidence[0].probability) == (verdict, pytest.approx(0.6))
 
 
-@pytest.mark.parametrize(("answers", "words"), [("[1, 2, 3]", "12"), ("[one, two]", "AB")])
+@pytest.mark.parametrize(
+    ("answers", "words"),
+    [
+        ("[1, 2, 3]", {"1": 0.45, "2": 0.35}),
+        ("[1, 2, 3]", {"1": 0.6}),  # The mean is between 1 and 1.8.
+        ("[one, two]", {"A": 0.45, "B": 0.35}),
+    ],
+)
 async def test_an_unlisted_share_is_the_reason_where_answers_are_counted(
-    client: Any, answers: str, words: str
+    client: Any, answers: str, words: dict[str, float]
 ) -> None:
     text = f"name: own\nquestion: How?\nanswers: {answers}\nfields: [story]\n"
-    asked = client({"words": {words[0]: 0.45, words[1]: 0.35}})
+    asked = client({"words": words})
     vote = await Judge(Rubric.from_text(text), asked, "logprobs").vote(norm(None))
     assert (vote.verdict, vote.reason) == (Verdict.ABSTAIN, NOT_LISTED)
 
