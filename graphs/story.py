@@ -52,7 +52,7 @@ async def length(state: State) -> None:
     _count_words(work)
     if work.failed("length"):
         _skip(work, "implicitness", TOO_SHORT)
-        _skip_acceptance(work)
+        await _skip_acceptance(work)
 
 
 async def incorporation(state: State) -> None:
@@ -100,7 +100,7 @@ async def acceptance(state: State) -> None:
     if work.edits:
         _count_words(work)
     if work.failed("length"):
-        _skip_acceptance(work)
+        await _skip_acceptance(work)
         return
     work.round = 1
     await work.check("incorporation", by="final")
@@ -130,8 +130,10 @@ def _skip(work: Work, name: str, reason: str, by: By = "loop") -> None:
         work.skip(name, reason, by)
 
 
-def _skip_acceptance(work: Work) -> None:
-    for name in (*ACCEPTED, *work.context.additional):
+async def _skip_acceptance(work: Work) -> None:
+    await work.test()
+    panels, additional = work.context.final_panels, work.context.additional
+    for name in (*ACCEPTED, *(n for n in additional if not panels[n].rubric.tested)):
         _skip(work, name, TOO_SHORT, "final")
 
 

@@ -119,6 +119,17 @@ def test_a_first_test_stops_a_workflow_too(mails: Typed) -> None:
     assert verdicts["relevance"] == "skipped" and "0 calls" in told
 
 
+def test_a_story_that_is_too_short_is_tested_all_the_same(mails: Typed) -> None:
+    mails.write("s.jsonl", [{"story": "Ann greets Bo.", "values": ["Greeting is good--Agree"]}])
+    Path("polite.yaml").write_text("name: polite\nquestion: Polite?\nfields: [story]")
+    tests = ("--test", "story: {contains: Cara}", "--test", "story: {not_contains: Cara}")
+    tests += ("--rubric", "polite.yaml", "--workflow", "story")
+    _, out, told = mails.text("validate", "s.jsonl", *tests, "-m", "scripted:yes.yaml")
+    verdicts = checks(out)[0]
+    assert (verdicts["story_contains"], verdicts["story_not_contains"]) == ("fail", "pass")
+    assert (verdicts["length"], verdicts["polite"]) == ("fail", "skipped") and "0 calls" in told
+
+
 def test_a_function_that_raises_is_an_error_of_that_check_alone(mails: Typed) -> None:
     functions = [w for n in ("short", "broken", "odd") for w in ("--test", f"rules/checks.py:{n}")]
     run = ("validate", "m.jsonl", *functions, "--test", "answer: {contains: refund}")
