@@ -107,8 +107,8 @@ class Judgement(LinePart):
     `name` identifies the record for people if its id does not: the content of the column of `--id`,
     or the file and line. After a repair, `original` has the rewritten fields as they were read, by
     the record's own names, and `original_verdict` the verdict before repair. `dropped` has the
-    values that the text does not carry, `contradictions` the evidence against values that were
-    kept. `fingerprint` is the key to the run's description beside the output. `record` has the
+    values that the text does not carry, `contradictions` the speeches against values, dropped ones
+    too. `fingerprint` is the key to the run's description beside the output. `record` has the
     record's own fields, repaired ones with their new text, if the judgement is returned in memory;
     `row` is its place in the index of pandas that it came with.
     `generated` is the outcome of the draft of a record that `judge generate` wrote.

@@ -25,7 +25,7 @@ def assert_judged(
     Raises:
         AssertionError: it fails; with the judge's quote and reason.
         Undecided: the judge abstained, or its reply could not be read: neither pass nor fail.
-        JudgeError: nothing was judged; UsageError for an empty text.
+        JudgeError: nothing was judged; UsageError for an empty text, or if answers are counted.
     """
     __tracebackhide__ = True
     try:
@@ -65,5 +65,7 @@ def _asserted(judgement: Judgement, ask: str | None) -> Judgement:
     message = f"{ask or 'judged'}: {judgement.verdict}: {judgement.reason}"
     if judgement.verdict is Verdict.FAIL:
         raise AssertionError(message)
+    if judgement.verdict is Verdict.ANSWERED:
+        raise UsageError("answers are only counted: say which pass, as in pass_='>= 4'")
     why = judgement.error.message if judgement.error else judgement.reason
     raise Undecided(f"{ask or 'judged'}: not decided ({judgement.verdict}): {why}")
