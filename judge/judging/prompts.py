@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import get_args
@@ -157,21 +157,21 @@ def _variables(
     def shown(name: str, text: str) -> str:
         return framing.shown(name, text, record.mark)
 
-    def listed(name: str, entries: Sequence[str]) -> str:
-        lines = "\n".join(f"{n}. {entry}" for n, entry in enumerate(entries, 1))
-        return shown(name, lines)
+    def listed(name: str, entries: Iterable[tuple[int, str]]) -> str:
+        # Further lines are indented, so that none looks like another entry.
+        lines = (f"{n}. " + "\n      ".join(entry.splitlines()) for n, entry in entries)
+        return shown(name, "\n".join(lines))
 
     list_name = list_field(rubric, record)
     entries = record.entries(list_name) if list_name else ()
     variables = {
         **{n: shown(n, record.texts[n]) for n in rubric.needs if n in record.texts},
         "label": plain_name(record.label) if record.label else "",
-        "passages": listed("passages", passages),
-        "findings": listed("findings", findings) if findings else "",
+        "passages": listed("passages", enumerate(passages, 1)),
+        "findings": listed("findings", enumerate(findings, 1)) if findings else "",
     }
     if list_name:
-        numbered = "\n".join(f"{n}. {entries[n - 1]}" for n in numbers)
-        variables[list_name] = shown(list_name, numbered)
+        variables[list_name] = listed(list_name, ((n, entries[n - 1]) for n in numbers))
     if len(numbers) == 1 and rubric.each:
         entry = entry_name(rubric.each)
         variables[entry] = shown(entry, entries[numbers[0] - 1])
