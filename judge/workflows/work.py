@@ -156,10 +156,13 @@ class Work:
         here = self.checks[self._older :]
         return next((check for check in here if (check.name, check.by) == (name, by)), None)
 
-    async def additional(self) -> None:
-        """Make the user's own checks, by the final judge."""
+    async def additional(self, *, again: bool = True) -> None:
+        """Make the user's own checks, by the final judge; with `again` also those that the loop
+        judge has made on the current text."""
+        made = set() if again else {check.name for check in self.checks[self._older :]}
         for name in self.context.additional:
-            await self.check(name, by="final")
+            if name not in made:
+                await self.check(name, by="final")
 
     def skip(self, name: str, reason: str, by: By) -> Check:
         """Record a check as skipped, so that it does not look passed."""
@@ -352,8 +355,11 @@ class Workflow:
         return replace(outcome, judgement=judgement)
 
     async def once(self, work: Work) -> WorkflowResult:
-        """Take a record through the graph once, within `work.rounds`."""
+        """Take a record through the graph once, within `work.rounds`. The user's own checks that
+        a graph of theirs does not make are made after it."""
         await _stepper(self.compiled, self.plain).run(State(work=work))
+        if not self.plain:
+            await work.additional(again=False)
         return self._result(work)
 
     def _result(self, work: Work) -> WorkflowResult:

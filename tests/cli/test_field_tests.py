@@ -33,6 +33,7 @@ def loud(record):
     print("a note")
     return True
 '''
+EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "check"
 FIRST = "answer: {not_contains: guarantee, first: true}"
 
 
@@ -128,6 +129,21 @@ def test_a_story_that_is_too_short_is_tested_all_the_same(mails: Typed) -> None:
     verdicts = checks(out)[0]
     assert (verdicts["story_contains"], verdicts["story_not_contains"]) == ("fail", "pass")
     assert (verdicts["length"], verdicts["polite"]) == ("fail", "skipped") and "0 calls" in told
+
+
+def test_own_checks_are_made_where_an_own_graph_makes_none(mails: Typed) -> None:
+    situations, polite, graph, model = (
+        str(EXAMPLES / name)
+        for name in ("situations.jsonl", "polite.yaml", "../graph.py:graph", "judge.yaml")
+    )
+    run = ("validate", situations, "--workflow", graph, "--repair", "-m", f"scripted:{model}")
+    own = ("--rubric", polite, "--test", "story: {contains: Thank}")
+    thanks, silence = (line["judge"]["checks"] for line in lines(mails(*run, *own).stdout))
+    for name, verdicts in (("story_contains", ["fail", "pass"]), ("polite", ["fail", "fail"])):
+        assert [c["verdict"] for c in thanks if c["check"] == name] == ["pass"]
+        assert [c["verdict"] for c in silence if c["check"] == name] == verdicts, (
+            "as it came, rewritten"
+        )
 
 
 def test_a_function_that_raises_is_an_error_of_that_check_alone(mails: Typed) -> None:
