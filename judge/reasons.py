@@ -45,9 +45,10 @@ def _short(check: Check) -> str:
         return f"{count} of {len(verdicts)} {'undecided' if undecided else 'failed'}"
     if check.reason:
         return check.reason
-    cast = Counter(vote.verdict for vote in check.votes if vote.part == "panel")
+    graded, panel = bool(check.counted), [vote for vote in check.votes if vote.part == "panel"]
+    cast = Counter(vote.counted_as(graded=graded).get(None, vote.verdict) for vote in panel)
     if undecided and len(cast) > 1:
-        return f"undecided ({', '.join(f'{n} {verdict}' for verdict, n in cast.items())})"
+        return f"undecided ({', '.join(f'{n} {opinion}' for opinion, n in cast.items())})"
     if answer := check.answer if check.score is None else f"score {check.score:.4g}":
         return f"{check.verdict} ({answer})"
     evidence = check.supporting_evidence()

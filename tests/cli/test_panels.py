@@ -87,6 +87,7 @@ def test_labels_and_scores_of_judges(typed: Typed) -> None:
     named = (*TWO, "--limit", "3", "--answers", "1,2,3,x", "-o", "n.jsonl")
     words = " ".join(typed.text(*named)[2].split())
     assert "scripted:b.yaml 2 3, 1 1" in words and "agree in 2 of 3, kappa 0.50" in words
+    assert "r1 question: undecided (1 2, 1 3)" in words
 
 
 def test_a_single_judge_is_told_as_before(typed: Typed) -> None:
