@@ -173,8 +173,12 @@ class Resources:
     # ------------------------------------------------------------ binding
 
     def bind(self, workflow: Workflow) -> BoundWorkflow:
-        """A workflow bound to the run's models."""
+        """A workflow bound to the run's models; UsageError if one of its rubrics is missing."""
         checks, settings = self.rubrics.wanted(workflow), self.settings
+        for name in (*(n for n in workflow.checks if n in checks), *workflow.rewrites):
+            if name not in self.rubrics.by_name:
+                message = f"no rubric is called {name}, which the workflow {workflow.name} needs"
+                raise UsageError(f"{message}: name its file with --rubric")
         additional = tuple(n for n in self.rubrics.own if n not in workflow.checks)
         names = (*(n for n in workflow.checks if n in checks), *additional)
         accepted = (*(n for n in workflow.accepted if n in checks), *additional)

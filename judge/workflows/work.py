@@ -23,11 +23,11 @@ from judge.reasons import reason_of
 from judge.records import Record
 from judge.records.answers import spelt_as
 from judge.records.kinds import RECORD
-from judge.settings import Settings
 from judge.verdict import Check, Usage, Verdict, Vote, last_of_each, worst
 
 if TYPE_CHECKING:
     from judge.judging.rewriter import Rewriter
+    from judge.settings import Settings
     from judge.workflows.stepping import Stepper
 
 By = Literal["loop", "final"]
@@ -40,6 +40,13 @@ class WorkflowResult:
 
     judgement: Judgement
     changes: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _default_settings() -> Settings:
+    # judge.settings imports the modules of packages' settings, which may define workflows, too.
+    from judge.settings import Settings
+
+    return Settings()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +64,7 @@ class Context:
     selected: frozenset[str]
     additional: tuple[str, ...] = ()
     rounds: int = 0
-    settings: Settings = field(default_factory=Settings)
+    settings: Settings = field(default_factory=_default_settings)
 
     def panel(self, name: str, by: By) -> Panel:
         return (self.loop_panels if by == "loop" else self.final_panels)[name]

@@ -16,6 +16,7 @@ from judge.settings import Settings, variable
 from .conftest import norm
 from .typed import Typed
 
+WORKFLOW = Path(__file__).parents[2] / "docs" / "examples" / "workflow.py"
 ONE = ("-m", "scripted:yes.yaml", "--check", "relevance", "-q")
 
 
@@ -46,6 +47,11 @@ def test_of_several_inputs_the_file_at_fault_is_named(typed: Typed) -> None:
             "relevence: neither a path nor a built-in rubric; did ",
         ),
         (("--workflow", "tale"), b"", "no workflow is called 'tale'; there are extraction, norm,"),
+        (
+            ("--workflow", f"{WORKFLOW}:workflow"),
+            b"",
+            "no rubric is called polite, which the workflow polite_norms@",
+        ),
         (("--check", "taste"), b"", "--check taste: there is no such check. There are abstraction"),
         (("-m", "oracle:x"), b"", "oracle:x: unknown provider 'oracle'; known are"),
         (("--format", "xml"), b"", "format 'xml' is unknown; there are jsonl"),

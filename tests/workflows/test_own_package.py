@@ -1,0 +1,66 @@
+"""A package's own kind of records, with its workflow and settings."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MODULE = '''
+from judge.options import Options, judging
+from judge.records import RecordKind
+from judge.records.kinds import text
+from judge.workflows import State, Workflow
+from langgraph.graph import END, START, StateGraph
+
+RECIPE = RecordKind(fields={"dish": text, "steps": text}, needed=("dish", "steps"))
+
+class Recipes(Options):
+    """Requirements on recipes."""
+    least_words: int = judging("Skip shorter recipes.", default=3, ge=0)
+
+async def cooking(state: State) -> None:
+    work = state["work"]
+    if len(work.record.texts["steps"].split()) < work.context.settings.least_words:
+        work.skip("cooked", "too short", "loop")
+    await work.check("cooked")
+
+graph = StateGraph(State).add_node(cooking).add_edge(START, "cooking").add_edge("cooking", END)
+workflow = Workflow("recipe", "recipe", "Recipes", graph.compile(), checks=("cooked",))
+'''
+POINTS = "kinds: RECIPE, workflows: workflow, settings: Recipes"
+
+
+@pytest.mark.slow
+def test_one_module_declares_kind_workflow_and_settings(tmp_path: Path) -> None:
+    (tmp_path / "recipes.py").write_text(MODULE)
+    about = tmp_path / "recipes-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: recipes\nVersion: 1\n")
+    groups = (part.split(": ") for part in POINTS.split(", "))
+    points = (f"[judge.{group}]\nrecipe = recipes:{name}\n" for group, name in groups)
+    (about / "entry_points.txt").write_text("".join(points))
+    (tmp_path / "r.jsonl").write_text('{"dish": "Soup", "steps": "Boil it long."}\n')
+    (tmp_path / "yes.yaml").write_text("method: logprobs\nreplies: [{p_yes: 0.9}]")
+    (tmp_path / "cooked.yaml").write_text("name: cooked\nquestion: Cooked?\nfields: [steps]")
+    command = [
+        sys.executable,
+        "-m",
+        "judge",
+        "validate",
+        "r.jsonl",
+        "-m",
+        "scripted:yes.yaml",
+        "-q",
+    ]
+    command += ["--rubric", "cooked.yaml", "--no-cache"]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    for words, verdict in ((), "pass"), (("--least-words", "4"), "skipped"):
+        done = subprocess.run([*command, *words], cwd=tmp_path, env=env, capture_output=True)
+        assert done.returncode in (0, 3), done.stderr.decode()
+        (check,) = json.loads(done.stdout)["judge"]["checks"]
+        assert (check["check"], check["verdict"]) == ("cooked", verdict)
