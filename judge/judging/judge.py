@@ -262,14 +262,20 @@ class Judge:
         rubric, rule = self.rubric, self.rubric.quote
         answers = in_other_order(rubric.answers) if swapped else rubric.answers
         entries = {n: record.entry(rubric.each, n) or "" for n in numbers if n}
-        texts = shown_texts(rubric, record)
+        texts, where = shown_texts(rubric, record), rule.field if rule else ""
         if rubric.each and not rubric.lists_entries:
             (texts[entry_name(rubric.each)],) = entries.values()
+        if rubric.comparing:
+            # A re-ask, which names the field to quote, must not tell the names of the two either.
+            shown = rubric.shown(record.texts, swap=rubric.compare if swapped else None)
+            titles = {name: title for title, name in shown.items()}
+            where = titles.get(where, "")
+            texts = {titles[name]: text for name, text in texts.items()}
         return ReplyContext(
             texts=texts,
             entries=entries,
             typed=record.typed,
-            evidence=(rule.field, rule.answers) if rule else None,
+            evidence=(where, rule.answers) if rule else None,
             passing=None if rubric.rule.counts else rubric.passing(record.label),
             names=dict(zip(rubric.words, answers, strict=True)) if rubric.comparing else {},
         )

@@ -222,7 +222,7 @@ class _OneAnswer(JudgingReply):
         if context.evidence is None:
             return
         where, answers = context.evidence
-        if self.answer not in answers:
+        if context.names.get(self.answer, self.answer) not in answers:
             return
         if not self.quote:
             yield f"the answer {self.answer!r} needs a quote from the {where.replace('_', ' ')}"

@@ -158,6 +158,31 @@ async def test_neither_yes_nor_no_is_unreadable_never_a_no(
 # ---------------------------------------------------------------- structured
 
 
+@pytest.mark.parametrize(
+    ("quote", "verdict", "reason"),
+    [
+        (None, "unreadable", "invalid: the answer '2' needs a quote from the answer 2"),
+        ("Ann came in", "unreadable", "is not in the answer 2; copy the words exactly"),
+        ("Bo went out", "pass", ""),
+    ],
+)
+async def test_a_comparison_needs_the_quote_that_its_rubric_asks_for(
+    client: Any, quote: str | None, verdict: str, reason: str
+) -> None:
+    keys = {"name": "better", "question": "Which?", "compare": ["old", "new"], "pass": "new"}
+    rubric = Rubric.from_dict({**keys, "quote": {"field": "new", "answers": ["new"]}})
+    record = Record("a.jsonl", 1, {"old": "Ann came in.", "new": "Bo went out."})
+    replies = (
+        {
+            "when": {"contains": f"[answer 1 {record.mark}]\n{first}"},
+            "reply": {"quote": quote, "reason": "", "answer": answer},
+        }
+        for first, answer in (("Ann", "2"), ("Bo", "1"))
+    )
+    vote = await Judge(rubric, client(*replies), "structured").vote(record)
+    assert vote.verdict == verdict and reason in (vote.reason or "")
+
+
 async def test_a_structured_vote_carries_its_evidence(client: Any) -> None:
     found = [{"character": "Bo", "quote": "Bo left her there."}]
     reply = {
