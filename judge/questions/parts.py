@@ -142,8 +142,8 @@ class PassRule:
     def fault(self) -> str | None:
         """What is wrong with the rule, such as that no answer or every answer passes; else None."""
         scale, bound = scale_of(self.answers), self.bound
-        if self.counts:
-            return "pass_by_label needs answers that pass" if self.by_label else None
+        if self.counts or (self.by_label and (bound or self.equals_label)):
+            return "pass_by_label needs answers that pass by name" if self.by_label else None
         if not all(self.passes):
             return f"say what passes, such as {'>= 4' if scale else self.answers[0]}"
         if bound and not scale:

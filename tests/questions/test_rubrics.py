@@ -288,6 +288,7 @@ first_token:
 """
 SHORT = "name: own\nquestion: Q?\nfields: [story]\n"
 LABELS = SHORT + "answers: [a, b, c]\npass: a\n"
+BY_LABEL = "answers: {}\npass: {}\npass_by_label: {{neutral: {}}}\n"
 EXAMPLE = "examples: [{{text: T, reply: {}}}]\n"
 VALUE = OWN.replace("fields", "reply: SpeechesFound\neach: values\nfields")
 
@@ -332,11 +333,7 @@ VALUE = OWN.replace("fields", "reply: SpeechesFound\neach: values\nfields")
         (SHORT + "tie: true\n", ":4: tie: ", "only a comparison has a tie"),
         (SHORT + "answers: ['{{ x }}', b]\npass: b\n", ":4: answers: ", "unknown variable 'x'"),
         (SHORT + "reply: LeaksFound\nanswers: [a, b]\n", ":5: answers: ", "leave them out"),
-        (
-            SHORT + EXAMPLE.format("bad"),
-            ":4: examples: ",
-            "example 1: reply: it is not JSON",
-        ),
+        (SHORT + EXAMPLE.format("bad"), ":4: examples: ", "example 1: reply: it is not JSON"),
         (SHORT + EXAMPLE.format("{reason: R}"), ":4: examples: ", "answer: missing key"),
         (SHORT + EXAMPLE.format("{reason: R, answer: ja}"), ":4: examples: ", "yes or no"),
         ("name: a\nquestions: {B c: Q?}", ":2: questions.B c: ", "small letters"),
@@ -365,6 +362,8 @@ VALUE = OWN.replace("fields", "reply: SpeechesFound\neach: values\nfields")
         ("name: own\nquestion: Q?\neach: claims\ncontrol: claims\n", ":4: control: ", "not among"),
         (SHORT + "pass_by_label: {neutral: maybe}\n", ":4: pass_by_label.neutral: ", "'maybe' is"),
         (SHORT + "pass_by_label: {JP: 'no'}\n", ":4: pass_by_label.JP: ", "'JP' is not one of yes"),
+        (SHORT + BY_LABEL.format("[1, 2]", "'>= 2'", 1), ":5: pass: ", "pass by name"),
+        (SHORT + BY_LABEL.format("[a, b]", "= label", "a"), ":5: pass: ", "pass by name"),
         (SHORT + "kinds: [zz]\n", ":4: kinds.0: ", "'zz' is not one of comparison, "),
         (SHORT.replace("own", "My name"), ":1: name: ", "a name has small letters"),
         (SHORT + "compare: [a]\n", ":4: compare: ", "too few entries"),
