@@ -249,6 +249,8 @@ def mean_score(
 
 
 def _probability(votes: Sequence[Vote]) -> float | None:
+    if any(vote.part == "panel" and vote.method == "structured" for vote in votes):
+        return None  # Not every judge has a P(pass).
     chances: dict[str | None, list[float]] = {}
     for vote in votes:
         for answer in vote.evidence:

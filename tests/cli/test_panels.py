@@ -119,3 +119,12 @@ def test_a_judge_that_votes_once_among_several_votes_is_named(typed: Typed) -> N
         told = " ".join(typed.text(*words, "-o", "o.jsonl", "--overwrite")[2].split())
         assert says in told, told
     assert once not in typed.text(*TWO, "-o", "o.jsonl", "--overwrite")[2]
+
+
+def test_a_panel_has_a_probability_where_each_judge_gives_one(typed: Typed) -> None:
+    for name, chance in (("b", 0.9), ("c", 0.6)):
+        typed.script(f"{name}.yaml", [{"p_yes": chance}], method="logprobs")
+    for models, probability in (("b", 0.9), ("bc", 0.75), ("ab", None)):
+        named = [word for name in models for word in ("-m", f"scripted:{name}.yaml")]
+        line = json.loads(typed(*ASK[:-2], *named, "--limit", "1").stdout)
+        assert line["judge"]["checks"][0].get("probability") == probability
