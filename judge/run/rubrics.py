@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -82,7 +82,7 @@ class RubricSet:
         for name in {*additional} - {rubric.name for rubric in rubrics}:
             origin = "test" if name in asked else "rubric"
             _refuse_unnamed_code(settings, origin, by_name[name])
-        rubrics_of_run = cls(settings, by_name, additional)
+        rubrics_of_run = cls(settings, by_name, additional)._without_idle_steps()
         rubrics_of_run._refuse_unknown()
         rubrics_of_run._refuse_idle()
         return rubrics_of_run
@@ -178,19 +178,28 @@ class RubricSet:
         asked = [self.by_name.get(name) for name in self.checks()]
         return bool(asked) and all(rubric and rubric.rule.counts for rubric in asked)
 
+    def _steps(self) -> set[str]:
+        """The checks and rewriters that may have a model of their own in this run."""
+        steps = (name for w in self.workflows() for name in (*w.checks, *w.rewrites))
+        return {*steps, *self.own}
+
+    def _without_idle_steps(self) -> Self:
+        """These without what a file, which serves several runs, says about other runs' steps; a
+        name that is nearly one of this run's stays, and is refused."""
+        models = self.settings.model_for
+        if not models or self.settings.given("model_for"):
+            return self
+        steps = self._steps()
+        kept = {n: model for n, model in models.items() if n in steps or nearest(n, steps)}
+        return replace(self, settings=self.settings.model_copy(update={"model_for": kept}))
+
     def _refuse_unknown(self) -> None:
         """Refuse names in --check and --model-for that no workflow of the run has."""
-        settings, workflows = self.settings, self.workflows()
-        checks = {name for workflow in workflows for name in self._known(workflow)}
-        steps = {
-            name
-            for workflow in workflows
-            for name in (*workflow.checks, *workflow.rewrites, *self.own)
-        }
-        for name in settings.check:
+        checks = {name for workflow in self.workflows() for name in self._known(workflow)}
+        for name in self.settings.check:
             _refuse_strange(f"--check {name}", "check", name, checks)
-        for name in settings.model_for:
-            _refuse_strange(f"{flag('model_for')} {name}", "step", name, steps)
+        for name in self.settings.model_for:
+            _refuse_strange(f"{flag('model_for')} {name}", "step", name, self._steps())
 
     def _refuse_idle(self) -> None:
         """Refuse options that would have no effect, and --repair if no workflow rewrites."""

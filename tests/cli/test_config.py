@@ -61,6 +61,17 @@ def test_a_file_that_is_not_trusted_ends_it_as_it_ends_a_run(typed: Typed) -> No
     assert typed("config", "--trust-config").returncode == 0
 
 
+def test_a_file_may_name_models_for_the_steps_of_other_runs(typed: Typed) -> None:
+    typed.write("n.jsonl", [norm(1)])
+    typed.write("models.toml", [], '[model_for]\ninsertion = "openai:m"\nkind = "openai:m"\n')
+    run = ("validate", "n.jsonl", "--ask", "Kind?", "-m", "scripted:yes.yaml", "-q")
+    code, out, told = typed.text(*run, "--config", "models.toml")
+    assert code == 0 and json.loads(out)["judge"]["verdict"] == "pass", told
+    code, _, told = typed.text(*run, "--config", "models.toml", "--name", "kinds")
+    assert code == 2 and "--model-for kind: there is no such step; did you mean kinds?" in told
+    assert typed.text(*run, "--model-for", "insertion=openai:m")[0] == 2
+
+
 def test_gates_of_a_file_of_the_repository_gate_in_a_folder_of_it(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
