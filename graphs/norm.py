@@ -92,6 +92,7 @@ async def filtering(state: State) -> None:
     for before, name in pairwise(FILTERS):
         check = work.last(before)
         if check is not None and check.verdict not in SOUND:
+            await work.test()  # Of a regenerated situation; a test costs nothing.
             return
         await _ask(work, name)
     await work.additional()

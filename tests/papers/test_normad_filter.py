@@ -57,9 +57,11 @@ def test_each_filter_sees_what_the_one_before_let_through(typed: Typed) -> None:
 
 def test_a_situation_off_the_rule_is_regenerated_first(typed: Typed) -> None:
     script(typed, **LOST)
-    code, _, _ = typed.text(
-        *RUN, "--repair", "--rounds", "3", "-o", "o.jsonl", "--summary", "s.json"
-    )
+    run = (*RUN, "--repair", "--rounds", "3", "--test", "story: {contains: kept}")
+    code, _, _ = typed.text(*run, "-o", "o.jsonl", "--summary", "s.json")
     assert code == 0
     funnel = json.loads(typed.read("s.json"))["funnel"]
     assert funnel == [["relevance", 8, 8], ["derivation", 8, 6], ["abstraction", 6, 5]]
+    second = json.loads(typed.read("o.jsonl").splitlines()[1])["judge"]["checks"]
+    tested = [check["verdict"] for check in second if check["check"] == "story_contains"]
+    assert tested == ["fail", "pass"], "the situation as it came, and the new one"
