@@ -228,8 +228,8 @@ def as_read(answer: LabelledAnswer, judge: Judge) -> LabelledAnswer:
     score = None if decision.ends or rubric.each else mean_of(rubric, decision.probabilities)
     text = decision.answer if score is None else nearest_answer(rubric, score)
     sure = decision.sure
-    if rubric.bound and answer.record is not None:
-        # The open shares may leave the mean on either side of the bound.
+    if rubric.scale and answer.record is not None:
+        # The open shares may leave no mean, or one on either side of the bound.
         sure = sure and decision.judged(rubric, answer.record.label, None).sure
     return replace(
         answer,

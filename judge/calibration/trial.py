@@ -17,7 +17,7 @@ from judge.calibration.observe import LabelledAnswer, as_read, observe, shown_na
 from judge.calibration.probe import TrainingItem
 from judge.calibration.split import Split
 from judge.digest import digest
-from judge.judging.answer_reader import AnswerReader
+from judge.judging.answer_reader import AnswerReader, mean_of
 from judge.judging.classifiers import Probe
 from judge.judging.judge import Judge, Sampling
 from judge.profile import Data, Guarantee, JudgeProfile, Rates
@@ -276,8 +276,9 @@ def should_pass(rubric: Rubric, record: Record, answer: str) -> bool:
 
 def _passes(rubric: Rubric, record: Record, answer: LabelledAnswer) -> bool:
     """Whether the record passes by the judge's answer: by its mean score, where a bound says."""
-    if rubric.bound and answer.score is not None:
-        return rubric.bound.holds(answer.score)
+    score = mean_of(rubric, answer.probabilities) if answer.score is None else answer.score
+    if rubric.bound and score is not None:
+        return rubric.bound.holds(score)
     return should_pass(rubric, record, str(answer.answer))
 
 

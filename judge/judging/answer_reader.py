@@ -35,11 +35,11 @@ class Decision:
 
     def judged(self, rubric: Rubric, label: str | None, value: str | None) -> Answer:
         """The answer about a value (None: the record) with its verdict, for a record with this
-        label. It abstains if it is not sure, or if the verdict depends on the open shares."""
+        label. It abstains if it is not sure, or if the verdict or a mean score depends on the open
+        shares."""
         if rubric.rule.counts:
-            # Scores count by their mean, which open shares leave unknown.
-            sure = self.sure and (rubric.graded or not self.ends)
-            verdict = Verdict.ANSWERED if sure else Verdict.ABSTAIN
+            no_mean = self.ends and rubric.scale and not rubric.each
+            verdict = Verdict.ANSWERED if self.sure and not no_mean else Verdict.ABSTAIN
             return Answer(value=value, verdict=verdict, answer=self.answer)
         passing, bound = rubric.passing(label), rubric.bound
         shares = (self.probabilities, *self.ends)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -125,6 +125,7 @@ async def test_a_score_near_its_bound_abstains(client: Any, margin: float, verdi
     [
         ("[1, 2, 3]", {"1": 0.45, "2": 0.35}),
         ("[1, 2, 3]", {"1": 0.6}),  # The mean is between 1 and 1.8.
+        ("[1, 2, 3]", {"1": 0.8, "2": 0.1}),  # 1 is the likeliest, and the mean 1.1 to 1.3
         ("[one, two]", {"A": 0.45, "B": 0.35}),
     ],
 )
