@@ -30,8 +30,8 @@ from judge.calibration.trial import (
     CheckProgress,
     JudgeTrial,
     profile_of,
-    rateable,
     rates,
+    usable,
 )
 from judge.errors import UsageError
 from judge.judging.answer_reader import AnswerReader
@@ -248,9 +248,9 @@ async def _check(
     parts, policy, whole = study.parts, None, None
     if job.agreement is not None:
         policy = policy_of(
-            [rateable(trial.answers(parts.held_out)) for trial in trials],
+            [usable(trial, parts.held_out) for trial in trials],
             [
-                [rateable(trial.answers(part)) for trial in trials[: n + 1]]
+                [usable(trial, part) for trial in trials[: n + 1]]
                 for n, part in enumerate(parts.stages)
             ],
             job.agreement,
@@ -258,14 +258,13 @@ async def _check(
         )
         if len(trials) > 1:
             thresholds = [stage.threshold for stage in policy.stages]
-            rows = zip(*(rateable(trial.answers(parts.held_out)) for trial in trials), strict=True)
+            rows = zip(*(usable(trial, parts.held_out) for trial in trials), strict=True)
             whole = rates(rubric, [decided(row, thresholds) for row in rows])
     stages = policy.stages if policy else [None] * len(trials)
     referenced = [item for item in items if item.reference in rubric.answers]
     texts = [texts_of(item, rubric) for item in items]
     leak = leak_of(items, texts)
-    natural = [answer.item for answer in rateable(trials[0].observed)]
-    clusters = {item.cluster for item in natural if item.reference in rubric.answers}
+    clusters = {answer.item.cluster for answer in usable(trials[0], range(len(items)))}
     refused = (str(leak) if leak else refusal(policy, len(clusters))) if policy else None
     first, *others = [(trial.judge.client.spec, trial.answers(parts.held_out)) for trial in trials]
     report = CheckReport(
@@ -311,7 +310,7 @@ async def _judge(
     test_sets = {name: await _apart(study, trial, name) for name in study.further}
     looks = _controls(study, trial, test_sets.get(job.contrast_set or ""))
     everything = trial.answers(range(len(study.items)))
-    several = any(len(answer.item.annotations) > 1 for answer in held_out)
+    several = any(answer.answer and len(answer.item.annotations) > 1 for answer in held_out)
     people = against_people(held_out, seed=job.seed, draws=job.draws) if several else None
     unanswered = [answer for answer in everything if answer.answer is None]
     unanswered.sort(key=lambda answer: answer.outcome is not AnswerOutcome.ERROR)

@@ -47,7 +47,8 @@ def finding(check: CheckReport, judge: JudgeReport) -> str:
 
 
 def _use(judge: JudgeReport, kappa: Estimate) -> str:
-    if kappa.value is None:
+    labels = [label for label, row in judge.final.confusion.items() if any(row.values())]
+    if kappa.value is None or len(labels) < 2:
         return "all labels, or all answers, are the same: label records of every answer first"
     if kappa.low is None:
         if kappa.value == 1:

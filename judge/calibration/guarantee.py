@@ -108,8 +108,8 @@ def refusal(policy: CascadePolicy, clusters: int) -> str | None:
         return stage.reason
     labels = ceil(stage.missing * clusters / stage.coverage.of)
     return (
-        f"{stage.reason}. Label about {labels} more records: {stage.coverage.of} of {clusters} "
-        "independent ones went into this test"
+        f"{stage.reason}. Label about {labels} more independent records: {stage.coverage.of} of "
+        f"{clusters} went into this test"
     )
 
 

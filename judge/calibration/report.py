@@ -116,7 +116,7 @@ class JudgeReport:
     - `stands`: measures of the uncalibrated judge, over the held-out items
     - `calibrated`: measures of the fitted judge over the same items; None if nothing was fitted
     - `by`: measures of the final method by slice: the slice's name, then its value
-    - `people`: the judge compared with the items' annotators; None if no item has two
+    - `people`: the judge compared with the items' annotators; None if it answered no item with two
     - `disagreements`: under the final method, over the held-out items, the most confident first;
       then over the items used for fitting, marked
     - `outcomes`: counts over all items; `unanswered`: why the first failed item failed, or, if none

@@ -353,6 +353,12 @@ def rateable(answers: Sequence[LabelledAnswer]) -> list[LabelledAnswer]:
     ]
 
 
+def usable(trial: JudgeTrial, places: Iterable[int]) -> list[LabelledAnswer]:
+    """The rateable answers to the items at these indices whose label is an answer of the check."""
+    answers = rateable(trial.answers(places))
+    return [a for a in answers if a.item.reference in trial.judge.rubric.answers]
+
+
 def data_of(study: CheckData) -> Data:
     """A description of the labels, with a digest over items and answers."""
     rows = sorted(

@@ -426,6 +426,17 @@ def test_a_fitted_blind_judge_is_held_against_items_that_it_was_not_fitted_to(
     assert judge.controls.above.of == judge.controls.kappa.of == 40
 
 
+@pytest.mark.parametrize(("said", "beside"), [("!", None), ("yes", 1)])
+def test_a_judge_stands_beside_people_on_items_that_it_answered(
+    labels: Written, said: str, beside: int | None
+) -> None:
+    rows = [norm("shared", {"ann": "yes", "bo": "yes"}), norm("own", {"ann": "yes"})]
+    found = run(CalibrationJob([labels(rows)], draws=10), says({"shared": said, "own": "yes"}))
+    people = found.checks[0].judges[0].people
+    assert (people and people.human_judge.n) == beside
+    assert ("beside" in str(found)) == (people is not None)
+
+
 # ---------------------------------------------------------------- edits
 
 
@@ -454,7 +465,7 @@ def test_a_refusal_says_how_many_labels_are_missing_and_leaves_no_profile(labels
     assert found.profile is None
     assert found.refused == (
         "plain: agreement of 90% with 95% confidence cannot be shown with 28 labels. Label "
-        "about 2 more records: 28 of 42 independent ones went into this test"
+        "about 2 more independent records: 28 of 42 went into this test"
     )
     assert found.as_json()["refused"] == found.refused
     rows = [norm(f"r{n}", "yes") for n in range(60 + 56)]
@@ -465,7 +476,21 @@ def test_a_refusal_says_how_many_labels_are_missing_and_leaves_no_profile(labels
     right = says({row["id"]: "yes" for row in rows})
     found = run(CalibrationJob([labels(rows)], agreement=0.9, draws=10), right)
     assert found.profile is None
-    assert found.refused is not None and "of 10 independent ones went into" in found.refused
+    assert found.refused is not None and "of 10 went into" in found.refused
+
+
+@pytest.mark.parametrize("undecided", ["unsure", None])
+def test_labels_that_decide_nothing_test_no_guarantee(
+    labels: Written, undecided: str | None
+) -> None:
+    """The judge agrees with all 60 labels; of the 40 others people said unsure, or differ."""
+    none = undecided or {"ann": "yes", "bo": "no"}
+    rows = [norm(f"r{n}", "yes" if n < 60 else none) for n in range(100)]
+    right = says({row["id"]: "yes" for row in rows})
+    found = run(CalibrationJob([labels(rows)], agreement=0.9, draws=10), right)
+    assert found.profile is not None, found.refused
+    (stage,) = found.checks[0].policy.stages  # type: ignore[union-attr]
+    assert (stage.agreement.value, stage.agreement.n) == (1.0, 40)
 
 
 @pytest.mark.parametrize(("adapters", "model"), [(True, "scripted:one+x"), (False, "scripted:one")])

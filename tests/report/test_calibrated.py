@@ -109,6 +109,11 @@ def test_a_judge_that_agrees_by_chance_alone_is_called_so() -> None:
     judge = replace(judge, stands=replace(judge.stands, kappa=Estimate(0.0, None, None, 60, 60)))
     text = finding(check(judge), judge)
     assert ": no more often than a guess would, so use it for nothing yet" in text
+    # Where all labels are yes no judge has another kappa, whatever it answers.
+    one_label = {**judge.final.confusion, "no": dict.fromkeys(judge.final.confusion["no"], 0)}
+    judge = replace(judge, stands=replace(judge.stands, confusion=one_label))
+    text = finding(check(judge), judge)
+    assert "kappa 0.00: all labels, or all answers, are the same" in text
 
 
 def test_half_the_interval_takes_four_times_the_labels_and_clusters() -> None:
