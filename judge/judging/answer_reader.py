@@ -133,8 +133,19 @@ class AnswerReader:
         decision = self._decide(rubric, observation)
         ends = [self._decide(rubric, end) for end in _ends(replace(observation, open=shares))]
         sure = decision.sure and all(end.sure and end.answer == decision.answer for end in ends)
-        sure = sure and not (rubric.none and decision.answer == NONE)
+        if self._none_fits(rubric, observation):
+            decision, sure = replace(decision, answer=NONE), False
         return replace(decision, sure=sure, ends=tuple(end.probabilities for end in ends))
+
+    def _none_fits(self, rubric: Rubric, observation: Observation) -> bool:
+        """Whether the likeliest answer is that none of the rubric's fits; by the decision list,
+        where the classifier was fitted to no such label."""
+        if not rubric.none:
+            return False
+        learnt = self.classifier is None or NONE in self.classifier.answers
+        reader = self if learnt else AnswerReader()
+        complete = reader.complete(rubric, observation)
+        return complete and reader._decide(rubric, observation).answer == NONE
 
     def _decide(self, rubric: Rubric, observation: Observation) -> Decision:
         if self.classifier is None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from clients import scripted
 
-from judge.judging.answer_reader import AnswerReader
+from judge.judging.answer_reader import NONE_FITS, AnswerReader
 from judge.judging.classifiers import Logistic
 from judge.judging.client import Client
 from judge.judging.first_token import open_share, word_chances
@@ -236,3 +236,29 @@ def test_a_swapped_question_shows_two_fields_in_each_others_place() -> None:
     questions = builtin()["preference"].first_token or ()
     turned = next(n for n, one in enumerate(questions) if one.swap)
     assert (first(0), first(turned)) == ("Apple.", "There are so many!")
+
+
+@pytest.mark.parametrize(
+    ("chances", "verdict", "said"),
+    [
+        ({"A": 0.2, "B": 0.1, "C": 0.7}, "abstain", "none of these"),
+        ({"A": 0.5, "B": 0.1, "C": 0.4}, "pass", "one"),
+    ],
+)
+async def test_where_none_fits_a_judge_fitted_to_labels_without_none_abstains(
+    client: Any, chances: Mapping[str, float], verdict: str, said: str
+) -> None:
+    text = (
+        "name: own\nquestion: Which?\nanswers: [one, two]\npass: one\nnone: true\nfields: [story]"
+    )
+    rubric = Rubric.from_text(text)
+    weights = ((0.0,) * 3, (0.0,) * 3)
+    made, _ = client({"Answer with the letter.": chances})
+    # It answers one, whatever it reads.
+    fitted = Logistic(
+        questions=(0,), answers=rubric.answers[:2], weights=weights, intercepts=(2.0, 0.0)
+    )
+    judge = Judge(rubric, made, "logprobs", reader=AnswerReader(classifier=fitted))
+    vote = await judge.vote(norm("yes"))
+    assert (vote.verdict, vote.evidence[0].answer) == (verdict, said)
+    assert vote.reason == (NONE_FITS if said == "none of these" else None)
