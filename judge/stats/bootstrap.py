@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from judge.stats.classification import ratio
-from judge.stats.intervals import Estimate, paired_shares
+from judge.stats.intervals import Estimate, effective_size, paired_shares
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,6 +84,12 @@ class Resamples:
         """Whether no two items that are present are drawn together, and all weigh the same."""
         clusters, weights = self.of_item[list(present)], self._by_weight[list(present)]
         return len({*clusters.tolist()}) == len(clusters) and len({*weights.tolist()}) <= 1
+
+    def trials(self, present: Sequence[bool]) -> float:
+        """The number of clusters of the items that are present, times the share of the items that
+        is effective under their weights."""
+        clusters, weights = self.of_item[list(present)], self._by_weight[list(present)].tolist()
+        return len({*clusters.tolist()}) * effective_size(weights) / len(weights)
 
     def sums(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weighted sums of the items' rows: (items, columns) in, (stack, columns) out."""
@@ -202,15 +208,13 @@ def share_estimate(values: Sequence[float | None], resamples: Resamples) -> Esti
 
     If all are 0, or all are 1, no draw differs from the sample. The interval is then the exact
     binomial one (Clopper and Pearson 1934) with as many trials as clusters, the smallest effective
-    number of items.
+    number of items; under unequal weights, times the share of the items that is effective.
     """
     estimate = mean_estimate(values, resamples)
-    pairs = zip(values, resamples.of_item.tolist(), strict=True)
-    present = [(value, cluster) for value, cluster in pairs if value is not None]
-    kinds = {value for value, _ in present}
-    if kinds not in ({0.0}, {1.0}):
+    present = [value is not None for value in values]
+    if {value for value in values if value is not None} not in ({0.0}, {1.0}):
         return estimate
-    least = 0.025 ** (1 / len({cluster for _, cluster in present}))
+    least = 0.025 ** (1 / resamples.trials(present))
     low, high = (least, 1.0) if estimate.value else (0.0, 1 - least)
     return Estimate(estimate.value, low, high, n=estimate.n, of=estimate.of)
 

@@ -93,6 +93,9 @@ def test_all_alike_counts_clusters(value: float, low: float, high: float) -> Non
     assert estimate.value == value
     assert (estimate.low, estimate.high) == (pytest.approx(low), pytest.approx(high))
     assert mean_estimate([value] * 10, Resamples(CLUSTERS)) == Estimate(value, n=10, of=10)
+    # One item of ten stands for nine: the ten are worth 18^2 / (81 + 9) = 3.6, the clusters 1.8.
+    weighted = share_estimate([value] * 10, Resamples(CLUSTERS, by_weight=[9] + [1] * 9))
+    assert weighted.low == pytest.approx(value * 0.025 ** (1 / 1.8))
 
 
 def test_a_cluster_that_the_mean_leaves_out_is_none() -> None:
