@@ -32,6 +32,7 @@ class Figures:
     exactly two annotators, on a scale also with quadratic weights (`weighted`); `accuracy` of the
     majority, if there is gold, over the questions with gold and a majority (n) out of those with
     gold (of). `accuracies` has it for each gold label, `class_kappas` Fleiss's kappa of each class.
+    All but the counts weigh questions about records that were drawn with different chances.
     """
 
     questions: int
@@ -115,8 +116,13 @@ def _figures(
     draws: int,
     seed: int,
 ) -> Figures:
+    # Alpha corrects for the number of ratings, so a question weighs 1 on average.
+    mean = sum(question.item.weight for question, _ in rows) / max(1, len(rows))
+
     def resamples(questions: Iterable[VotedQuestion]) -> Resamples:
-        return Resamples([question.record for question in questions], draws=draws, seed=seed)
+        pairs = [(question.record, question.item.weight / mean) for question in questions]
+        records, weights = [name for name, _ in pairs], [weight for _, weight in pairs]
+        return Resamples(records, draws=draws, seed=seed, by_weight=weights)
 
     ratings = [list(answers.values()) for _, answers in rows]
     counts = Counter(answer for labels in ratings for answer in labels)

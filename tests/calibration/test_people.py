@@ -162,6 +162,23 @@ def test_what_several_files_say_goes_together() -> None:
     assert (report.repeated, report.conflicting) == (3, 1)
 
 
+@pytest.mark.parametrize("scale", [1, 10])
+def test_a_record_counts_for_as_many_as_it_stands_for(scale: int) -> None:
+    """As much as if it had been drawn as often; however many records all stand for together."""
+    votes = [("a", "55", 3), ("b", "12", 1), ("c", "15", 1), ("d", "22", 2)]
+    weighted = [replace(item(name, said), weight=scale * n) for name, said, n in votes]
+    repeated = [item(f"{name}{k}", said) for name, said, n in votes for k in range(n)]
+    figures, same = (one_check(items).checks[0].overall for items in (weighted, repeated))
+    assert same.measures["pairwise"].value == pytest.approx(5 / 7)
+    for name in ("pairwise", "fleiss", "cohen", "weighted"):
+        assert figures.measures[name].value == pytest.approx(same.measures[name].value), name
+    alpha = figures.measures["alpha_interval"].value
+    # Observed: (1 + 16) / 7. Expected, over the ratings 5 (7), 2 (5), 1 (2), of 14 weighted to 8.
+    pairs = 7 * 5 * 9 + 7 * 2 * 16 + 5 * 2 * 1
+    assert alpha == pytest.approx(1 - (17 / 7) / (2 * pairs / 14**2 * 8 / 7))
+    assert (figures.answers, figures.diverge) == ({"1": 2, "2": 3, "5": 3}, 2)
+
+
 def test_seeds_and_no_answers() -> None:
     items = [item(f"r{n}", "yny" if n % 3 else "yyy") for n in range(12)]
     one, same, other = (agreement(items, draws=50, seed=seed).as_json() for seed in (1, 1, 2))
