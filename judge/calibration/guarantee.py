@@ -10,7 +10,7 @@ from math import ceil
 
 from judge.calibration.observe import LabelledAnswer
 from judge.stats.guarantee import ThresholdTest, grid_from, threshold_with_guarantee
-from judge.verdict import AnswerOutcome
+from judge.verdict import SETTLED, AnswerOutcome
 
 LEVEL = 0.95
 """The confidence of a guarantee."""
@@ -114,9 +114,9 @@ def refusal(policy: CascadePolicy, clusters: int) -> str | None:
 
 
 def sureness(answer: LabelledAnswer) -> float:
-    """A judge's confidence in its answer, 0 to 1: 1 without probabilities, -1 without an answer."""
+    """A judge's confidence in its answer, 0 to 1: 1 without probabilities, -1 if undecided."""
     if answer.answer is None:
-        return -1.0
+        return 1.0 if answer.verdict in SETTLED else -1.0
     if answer.score is not None and answer.probabilities:
         return max(answer.probabilities.values())  # The likeliest score, not the one nearest.
     return answer.probabilities.get(answer.answer, 0.0) if answer.probabilities else 1.0

@@ -116,6 +116,8 @@ class LabelledAnswer:
             structured judge.
         score: the mean score that validation holds against the rubric's bound, if answers are
             scores; `answer` is then the nearest of them.
+        verdict: the verdict of the votes where a run counts these by pass and fail: votes for
+            several answers that all fail make a fail, and no answer.
     """
 
     item: LabelledItem
@@ -127,6 +129,7 @@ class LabelledAnswer:
     record: Record | None = None
     observation: Observation | None = None
     score: float | None = None
+    verdict: Verdict | None = None
 
 
 async def observe(
@@ -273,7 +276,9 @@ async def _ask(
         score = score if verdict in SETTLED else None
         majority = None if score is None else nearest_answer(judge.rubric, score)
     verdicts = [vote.verdicts().get(value, vote.verdict) for vote in votes]
-    outcome = _LOST.get(Verdict(decide(verdicts, count)), AnswerOutcome.ABSTAINED)
+    counted = Verdict(decide(verdicts, count))
+    outcome = _LOST.get(counted, AnswerOutcome.ABSTAINED)
+    by_answer = judge.rubric.graded or (judge.rubric.scale and not judge.rubric.each)
     given = [a for part in evidence for a in part if a.quote or a.reason]
     telling = next((a for a in given if majority in (None, a.answer)), None)
     reasons = (vote.reason for vote in votes if vote.reason)
@@ -285,4 +290,5 @@ async def _ask(
         quote=telling.quote if telling else None,
         reason=telling.reason if telling else next(reasons, None),
         record=record,
+        verdict=None if by_answer else counted,
     )

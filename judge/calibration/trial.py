@@ -29,7 +29,7 @@ from judge.run.profiles import profile_key
 from judge.stats.corrected_rate import design_effect
 from judge.stats.guarantee import ThresholdTest
 from judge.stats.intervals import plain
-from judge.verdict import AnswerOutcome
+from judge.verdict import AnswerOutcome, Verdict
 
 CheckProgress = Callable[[str, str, int, int], None]
 """Called with check, model, finished items and all items."""
@@ -274,8 +274,11 @@ def should_pass(rubric: Rubric, record: Record, answer: str) -> bool:
     return answer in rubric.passing(record.label)
 
 
-def _passes(rubric: Rubric, record: Record, answer: LabelledAnswer) -> bool:
-    """Whether the record passes by the judge's answer: by its mean score, where a bound says."""
+def _passes(rubric: Rubric, record: Record, answer: LabelledAnswer) -> bool | None:
+    """Whether the record passes by the judge's answer: by its mean score, where a bound says; None
+    if the judge is undecided."""
+    if answer.answer is None:
+        return {Verdict.PASS: True, Verdict.FAIL: False}.get(answer.verdict or Verdict.ABSTAIN)
     score = mean_of(rubric, answer.probabilities) if answer.score is None else answer.score
     if rubric.bound and score is not None:
         return rubric.bound.holds(score)
@@ -300,7 +303,7 @@ def rates(rubric: Rubric, held_out: Sequence[LabelledAnswer]) -> Rates:
         ):
             continue
         truth = should_pass(rubric, answer.record, reference)
-        verdict = None if answer.answer is None else _passes(rubric, answer.record, answer)
+        verdict = _passes(rubric, answer.record, answer)
         rows.append((answer.item.cluster, truth, verdict))
         weights.append(answer.item.weight)
     # The correction of a rate counts undecided items once as failed and once as passed.

@@ -8,6 +8,7 @@ import pytest
 
 from judge.calibration.guarantee import decided, policy_of, refusal
 from judge.calibration.observe import LabelledAnswer
+from judge.verdict import Verdict
 
 from .judgements import judged
 
@@ -140,3 +141,6 @@ def test_the_first_judge_that_is_sure_enough_answers() -> None:
     assert decided([cheap, failed], [0.9, 0.0]).outcome == "error"
     assert decided([failed, cheap], [0.0, 0.9]).outcome == "abstained"
     assert decided([failed, strong], [0.0, 1.0]) is strong
+    # Votes for several answers that all fail decide, as in a run.
+    split = judged("a", None, "yes", verdict=Verdict.FAIL)
+    assert decided([silent, split], [0.0, 1.0]) is split

@@ -515,6 +515,38 @@ def test_scores_pass_in_the_profile_as_they_pass_in_a_run(
     assert ("not corrected" in " ".join(told.split())) == (passing == 0)
 
 
+def test_votes_for_several_wrong_answers_fail_in_the_profile_as_in_a_run(typed: Typed) -> None:
+    """Of half the votes are a, b and c, of which only b passes: no answer, and a fail."""
+    records = [
+        {"id": f"r{n}", "text": f"{('SPLIT', 'CLEAR')[n % 2]} {n}", "label": "b"} for n in range(80)
+    ]
+    labelled = [{**one, "labels": {"own": "cb"[n % 2]}} for n, one in enumerate(records)]
+    typed.write("labelled.jsonl", labelled)
+    replies = [
+        {
+            "when": {"contains": word, "vote": vote},
+            "reply": {"quote": None, "reason": "r", "answer": said[vote]},
+        }
+        for word, said in (("SPLIT", "abc"), ("CLEAR", "bbb"))
+        for vote in range(3)
+    ]
+    (typed.folder / "own.yaml").write_text(
+        "name: own\nquestion: Which?\nanswers: [a, b, c]\npass: '= label'\nfields: [text]\n"
+    )
+    ask = ("--rubric", "./own.yaml", "-m", typed.script("s.yaml", replies), "--votes", "3")
+    typed.text("calibrate", "labelled.jsonl", *ask, "--no-controls", "-o", "found")
+    typed.text(
+        "validate", "labelled.jsonl", *ask, "--profile", "found/profile.json", "-o", "o.jsonl"
+    )
+    assert verdicts(typed.read("o.jsonl")) == ["fail", "pass"] * 40
+    (judge,) = json.loads(typed.read("found/profile.json"))["judges"]
+    assert judge["measures"]["accuracy"]["n"] == 40
+    assert judge["rates"] == {
+        **{"passed": 40, "passes": 40, "failed": 40, "fails": 40, "design_effect": 1.0},
+        **{"undecided_passes": 0, "undecided_fails": 0},
+    }
+
+
 def test_labels_of_unequal_weight_are_counted_as_they_are(typed: Typed) -> None:
     """Nine of ten are right; the tenth stands for as many as the nine."""
     replies = [{"when": {"contains": "number 0."}, "p_yes": 0.1}, {"p_yes": 0.9}]
