@@ -542,8 +542,13 @@ def test_votes_for_several_wrong_answers_fail_in_the_profile_as_in_a_run(typed: 
     (judge,) = json.loads(typed.read("found/profile.json"))["judges"]
     assert judge["measures"]["accuracy"]["n"] == 40
     assert judge["rates"] == {
-        **{"passed": 40, "passes": 40, "failed": 40, "fails": 40, "design_effect": 1.0},
-        **{"undecided_passes": 0, "undecided_fails": 0},
+        "passed": 40,
+        "passes": 40,
+        "failed": 40,
+        "fails": 40,
+        "design_effect": 1.0,
+        "undecided_passes": 0,
+        "undecided_fails": 0,
     }
 
 
