@@ -311,6 +311,7 @@ def _joined(first: LabelledItem, item: LabelledItem) -> LabelledItem | None:
         first,
         annotations=(*first.annotations, *item.annotations),
         rows=(*first.rows, *item.rows),
+        weight=first.weight_beside(item),
         left_out=first.left_out + item.left_out,
         read_as={**first.read_as, **item.read_as},
     )

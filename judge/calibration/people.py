@@ -234,6 +234,7 @@ class _PeoplesVotes:
         self.conflicting += None not in (gold, question.gold) and gold != question.gold
         question.gold = question.gold or gold
         question.rows += item.rows
+        question.item = replace(question.item, weight=question.item.weight_beside(item))
         for annotation in item.annotations:
             answer = in_order(annotation.answer)
             self.repeated += annotation.annotator in question.answers

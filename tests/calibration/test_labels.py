@@ -173,6 +173,11 @@ def test_answers_of_other_people_in_another_file_join(write: Written) -> None:
         *(("ann", "yes"), ("bo", "no"), ("cy", "no"))
     ]
     assert item.reference == "no" and not problems
+    drawn = {**norm("a", {"plain": {"eve": "no"}}), "annotators": {"eve": {"weight": 9}}}
+    eve = write("eve.jsonl", [drawn])
+    for files in ((eve, bo), (bo, eve)):
+        ((item,),) = gathered(*files)[0].values()
+        assert item.weight == 9, "whichever file comes first"
     again = write("again.jsonl", [{**rows[0], "annotator": "ann"}])
     found, problems = gathered(whole, again)
     assert len(found["plain"]) == 1 and "already on ann.jsonl:1" in told(problems)[0][2]

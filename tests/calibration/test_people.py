@@ -167,6 +167,7 @@ def test_a_record_counts_for_as_many_as_it_stands_for(scale: int) -> None:
     """As much as if it had been drawn as often; however many records all stand for together."""
     votes = [("a", "55", 3), ("b", "12", 1), ("c", "15", 1), ("d", "22", 2)]
     weighted = [replace(item(name, said), weight=scale * n) for name, said, n in votes]
+    weighted = [item("a", gold="5"), *weighted]  # A file without weights.
     repeated = [item(f"{name}{k}", said) for name, said, n in votes for k in range(n)]
     figures, same = (one_check(items).checks[0].overall for items in (weighted, repeated))
     assert same.measures["pairwise"].value == pytest.approx(5 / 7)

@@ -112,6 +112,10 @@ class LabelledItem:
         else the record (`judge.calibration.split` gives every item its group)."""
         return self.group or self.record.id
 
+    def weight_beside(self, item: LabelledItem) -> float:
+        """The weight of the record that both are about: a file without weights tells none."""
+        return item.weight if self.weight == 1 else self.weight
+
     def answered(
         self, answers: Collection[str] = (), words: Mapping[str, str] = MappingProxyType({})
     ) -> LabelledItem:
