@@ -271,15 +271,37 @@ def dump_judged(
 
     Args:
         fields: the record's own fields, without an earlier judgement.
-        record: if its fields are equal to `fields` (none repaired or removed), its source text is
-            kept byte for byte: `-0`, `1.50`, `\\u00e9`.
+        record: what its source text has of these fields is kept byte for byte (`-0`, `1.50`,
+            `\\u00e9`); fields that were repaired are written anew.
     """
-    if record is not None and record.raw is not None and record.fields == fields:
-        record_json = record.raw.encode("utf-8").rstrip()
-    else:
-        record_json = _encoded(fields)
     comma = b"," if fields else b""
-    return record_json[:-1] + comma + f'"{RESERVED}":'.encode() + _encoded(judgement) + b"}\n"
+    text = _encoded(fields) if record is None else _own_text(fields, record)
+    return text[:-1] + comma + f'"{RESERVED}":'.encode() + _encoded(judgement) + b"}\n"
+
+
+def _own_text(fields: Mapping[str, Any], record: Record) -> bytes:
+    """The fields as JSON, those that the record still has in the words of its source text."""
+    before, text = record.fields, (record.raw or "").rstrip()
+    if before is None or not text:
+        return _encoded(fields)
+    if before == fields and not record.input_key:
+        return text.encode()
+    parts, rest, at = [], dict(fields), 1
+    for key, (start, end) in spans(text):
+        lead, at = text[at:start], end
+        name = record.input_key if key == RESERVED and record.input_key else key
+        if name in rest and before[name] == fields[name]:
+            del rest[name]
+            lead = lead if name == key else f",{json.dumps(name)}:"
+            parts.append(lead + text[start:end])
+        elif name in rest:
+            parts.append(_entry(name, rest.pop(name)))
+    parts += [_entry(name, content) for name, content in rest.items()]
+    return b"{" + "".join(parts).lstrip(" \t,").encode() + b"}"
+
+
+def _entry(name: str, content: object) -> str:
+    return f",{_encoded({name: content})[1:-1].decode()}"
 
 
 def _encoded(content: Mapping[str, Any]) -> bytes:

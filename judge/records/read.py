@@ -307,7 +307,7 @@ def _with_judge_renamed(record: Record) -> Record:
     while name in fields:
         name = f"input_{name}"
     fields = {name if key == RESERVED else key: content for key, content in fields.items()}
-    return replace(record, fields=fields, raw=None, input_key=name)
+    return replace(record, fields=fields, input_key=name)
 
 
 def flag_of(name: str, column: str) -> str:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.records import Record, dump, dump_judged, read
+from judge.records.read import mapped
 
 JUDGEMENT = {"verdict": "pass", "reason": "größer"}
 TAIL = b'"judge":{"verdict":"pass","reason":"gr\xc3\xb6\xc3\x9fer"}}\n'
@@ -74,14 +75,32 @@ def test_numbers_come_back_as_they_were_written(number: str) -> None:
     assert line == f'{{"n": {number},"list": [{number}],'.encode() + TAIL
 
 
-def test_changed_fields_and_an_earlier_judgement_are_written_anew() -> None:
-    source = b'{"id": -0, "rot": "r",  "story": "a", "judge": {"verdict": "fail"}}'
-    record = one(source).of_kind()
-    line = dump_judged(record.with_changes({}), JUDGEMENT, record)
-    assert line == b'{"id":0,"rot":"r","story":"a",' + TAIL
-    record = one(source.replace(b', "judge": {"verdict": "fail"}', b"")).of_kind()
-    line = dump_judged(record.with_changes({"story": "b"}), JUDGEMENT, record)
-    assert line == b'{"id":0,"rot":"r","story":"b",' + TAIL
+_EARLIER = '"judge": {"verdict": "fail"}'
+
+
+@pytest.mark.parametrize(
+    ("source", "changes", "expected"),
+    [
+        (f'{{"id": -0,  "n": 1.50, {_EARLIER}}}', {}, '{"id": -0,  "n": 1.50,'),
+        (f'{{{_EARLIER}, "n": 1.50 ,"t": "a" }}', {}, '{"n": 1.50 ,"t": "a",'),
+        (
+            f'{{"n": 1.50, {_EARLIER}, "t": "a", "v": ["\\u00e9", 1e2]}}',
+            {"t": "é", "new": 2},
+            '{"n": 1.50,"t":"é", "v": ["\\u00e9", 1e2],"new":2,',
+        ),
+        (
+            '{"judge": {"n": 1.50}, "n": 1.50, "t": "a"}',
+            {"t": "b"},
+            '{"input_judge":{"n": 1.50}, "n": 1.50,"t":"b",',
+        ),
+    ],
+)
+def test_fields_beside_an_earlier_judgement_or_a_rewrite_keep_their_text(
+    source: str, changes: dict[str, Any], expected: str
+) -> None:
+    (record,) = mapped([one(source.encode())], {})
+    line = dump_judged(record.with_changes(changes), JUDGEMENT, record)
+    assert line == expected.encode() + TAIL
 
 
 def test_a_judgement_that_orjson_refuses() -> None:
