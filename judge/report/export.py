@@ -217,10 +217,18 @@ def write_csv(lines: Judged, file: IO[bytes]) -> None:
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
     table = csv.writer(text, lineterminator="\n")
     table.writerow(map(inert, rows.kinds))
-    table.writerows(
-        [str(c).lower() if isinstance(c, bool) else inert(c) for c in cells] for cells in rows
-    )
+    table.writerows(map(_csv_cell, cells) for cells in rows)
     text.detach()
+
+
+_NEGATIVE = re.compile(r"-[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+def _csv_cell(cell: str | float | None) -> str | float | None:
+    if isinstance(cell, bool):
+        return str(cell).lower()
+    # Of a CSV file, numbers are texts, too; with an apostrophe they would be none to readers.
+    return cell if isinstance(cell, str) and _NEGATIVE.fullmatch(cell) else inert(cell)
 
 
 _FORMULA = re.compile(r"(\A|[;\t\n] *)([=+\-@＝＋－＠])")

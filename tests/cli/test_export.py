@@ -64,6 +64,14 @@ def test_no_cell_is_a_formula_by_any_separator_or_script(judge: Typed, text: str
     assert row["id"].replace("'", "") == text
 
 
+def test_negative_numbers_of_a_table_stay_numbers_in_csv(judge: Typed) -> None:
+    """A CSV file's cells are all texts, and `'-5` is no number to pandas."""
+    texts = ["-5", "-0.5", "-1e-3", "- 5", "-5-3", "-A1"]
+    judge.write("n.jsonl", [{"n": text, "judge": judged("pass")} for text in texts])
+    rows = csv.DictReader(io.StringIO(export(judge, "n.csv", "n.jsonl").decode(), newline=""))
+    assert [row["n"] for row in rows] == ["-5", "-0.5", "-1e-3", "'- 5", "'-5-3", "'-A1"]
+
+
 def test_markdown_has_no_control_characters(judge: Typed) -> None:
     text = export(judge, "o.md").decode()
     assert "\\u0007" in text and not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f]", text)
