@@ -111,9 +111,9 @@ def read(
 def input_files(sources: Iterable[str]) -> list[str]:
     """Expands folders and patterns to files.
 
-    A folder becomes its files with an extension of `FORMATS`, a pattern such as `data/*.csv` the
-    files that match, both sorted by name. Other sources, and folders of `datasets.save_to_disk`,
-    stay as they are.
+    A folder becomes its files with an extension of `FORMATS` (not hidden ones), a pattern such as
+    `data/*.csv` the files that match, both sorted by name. Other sources, and folders of
+    `datasets.save_to_disk`, stay as they are.
 
     Raises:
         UsageError: a folder or a pattern without such a file.
@@ -141,7 +141,9 @@ def _ending(path: Path) -> bool:
     suffixes = [suffix.casefold() for suffix in path.suffixes]
     if suffixes and suffixes[-1] in (".gz", ".zst"):
         suffixes.pop()
-    return bool(suffixes) and suffixes[-1] in _SUFFIXES and not path.name.endswith(".run.json")
+    # Hidden files, which no pattern matches either, and Excel's locks are no data.
+    no_data = path.name.startswith((".", "~$")) or path.name.endswith(".run.json")
+    return bool(suffixes) and suffixes[-1] in _SUFFIXES and not no_data
 
 
 def _items(

@@ -50,6 +50,8 @@ def test_patterns_and_folders_are_files(folder: Typed) -> None:
     assert len(lines(folder.text("validate", "d/*.csv", *ASK)[1].encode())) == 2
     assert folder.text("validate", "x/*.csv", *ASK)[::2] == (2, "judge: x/*.csv: no such file\n")
     (folder.folder / "e").mkdir()
+    for hidden in ("._mails.csv", ".old.jsonl", "~$book.xlsx"):  # of macOS, an editor, Excel
+        folder.write(f"e/{hidden}", [{"text": "no data"}])
     code, _, told = folder.text("validate", "e", *ASK)
     assert code == 2 and "e: no file that ends in .jsonl" in told
 
