@@ -47,7 +47,7 @@ class Layout:
     Args:
         key: the field that holds the rows; "": the object itself.
         table: the rows of columns.
-        candidates: the fields that may hold the rows.
+        candidates: where the rows may be, as paths of jq.
     """
 
     form: Literal["list", "ids", "table", "unsure"]
@@ -113,7 +113,7 @@ def _unsure(name: str, candidates: tuple[str, ...]) -> str:
     if not candidates:
         how = "write one object a row (pandas: orient='records', lines=True)"
         return f"{name} is one object that may hold columns: {how}"
-    rows = " or ".join(f"jq -c '.[{json.dumps(key)}][]' {name}" for key in candidates[:3])
+    rows = " or ".join(f"jq -c '{path}[]' {name}" for path in candidates[:3])
     return (
         f"{name} is one object, a record or a wrapper of rows: take the rows, {rows} > rows.jsonl, "
         f"or make it one record, jq -c . {name} > record.jsonl"
@@ -126,9 +126,13 @@ def layout(fields: Mapping[str, Any]) -> Layout | None:
         return None
     if (table := _split(fields)) or (table := _columns(fields)):
         return table
-    if all(isinstance(content, dict) for content in fields.values()):
+    nested = _rows_within(fields)
+    if not nested and all(isinstance(content, dict) for content in fields.values()):
         return _by_ids(fields)
     candidates = [key for key, content in fields.items() if _may_hold_rows(key, content)]
+    paths = (*nested, *map(_path, candidates))
+    if nested:
+        return Layout("unsure", candidates=paths)
     keys = normalised(key for key in fields if key not in candidates) - _ABOUT_A_FILE
     if not candidates:
         return Layout("unsure") if _are_columns(fields) else None
@@ -137,7 +141,23 @@ def layout(fields: Mapping[str, Any]) -> Layout | None:
         return Layout("list" if isinstance(fields[key], list) else "ids", key)
     if "id" in keys and not normalised(candidates) & _ROWS:
         return None
-    return Layout("unsure", candidates=tuple(candidates))
+    return Layout("unsure", candidates=paths)
+
+
+def _path(*keys: str) -> str:
+    return "." + "".join(f"[{json.dumps(key)}]" for key in keys)
+
+
+def _rows_within(fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """Where rows may be one level deeper: `results.results` of promptfoo, `data.items` of an
+    API."""
+    return tuple(
+        _path(key, inner)
+        for key, content in fields.items()
+        if normalise(key) in _ROWS and isinstance(content, dict)
+        for inner, rows in content.items()
+        if normalise(inner) in _ROWS and isinstance(rows, list) and _may_hold_rows(inner, rows)
+    )
 
 
 def _may_hold_rows(key: str, content: object) -> bool:
@@ -165,7 +185,7 @@ def _by_ids(fields: Mapping[str, dict[str, Any]]) -> Layout | None:
             return (
                 Layout("ids", key)
                 if normalise(key) in _ROWS
-                else Layout("unsure", candidates=(key,))
+                else Layout("unsure", candidates=(_path(key),))
             )
     return Layout("ids")
 
@@ -176,12 +196,12 @@ def _split(fields: Mapping[str, Any]) -> Layout | None:
     if not isinstance(names, list) or not isinstance(rows, list):
         return None
     if not all(isinstance(row, list) and len(row) == len(names) for row in rows):
-        return Layout("unsure", candidates=("data",))
+        return Layout("unsure", candidates=(_path("data"),))
     index = fields.get("index")
     if isinstance(index, list) and len(index) == len(rows) and index != [*range(len(rows))]:
         names, rows = ["index", *names], [[at, *row] for at, row in zip(index, rows, strict=True)]
     if len({*map(str, names)}) < len(names):
-        return Layout("unsure", candidates=("data",))
+        return Layout("unsure", candidates=(_path("data"),))
     return Layout(
         "table", table=tuple(dict(zip(map(str, names), row, strict=True)) for row in rows)
     )

@@ -65,6 +65,7 @@ RECORDS: list[dict[str, Any]] = [
     {"question": "Why?", "contexts": [{"text": "So."}], "answer": "So."},
     {"id": "a", "claims": [{"text": "x"}], "mail": "Hi"},
     {"mail": {"text": "Hi", "to": "Bo"}, "n": 1},
+    {"prompt": "Hi", "response": {"data": [{"text": "x"}]}},
     {"id": "s", "story": "x", "values": ["a--b"], "labels": {"c": {"ann": ["yes"]}}},
     {"values": ["a", "b"], "predicted": ["a", "b"]},
     {},
@@ -90,6 +91,12 @@ def test_one_record_stays_one(items: ReadBack, record: dict[str, Any], indent: i
         ({"id": ["a", "b"], "mail": ["Hi", "Ho"]}, "may hold columns: write one object a row"),
         ({"m": {"x": "1", "y": "2", "z": "3"}, "n": {"x": "1", "y": "2", "z": "3"}}, "columns"),
         ({"columns": ["id"], "data": [["a"], ["b", "c"]]}, "take the rows"),
+        # promptfoo's -o results.json
+        (
+            {"evalId": "e", "results": {"version": 3, "results": ROWS}, "config": {"tests": []}},
+            """take the rows, jq -c '.["results"]["results"][]' a.json > rows.jsonl""",
+        ),
+        ({"data": {"items": ROWS}}, """take the rows, jq -c '.["data"]["items"][]' a.json"""),
         ([["a", "Hi"], ["b", "Ho"]], "rows are lists without names"),
     ],
 )
