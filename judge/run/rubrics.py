@@ -388,7 +388,7 @@ def _read(source: str) -> list[tuple[str, Rubric]]:
         raise UsageError(f"{source}: neither a path nor a built-in rubric; {hint}")
     files = [path]
     if path.is_dir():
-        files = sorted(file for suffix in _SUFFIXES for file in path.glob(f"*{suffix}"))
+        files = sorted(file for suffix in _SUFFIXES for file in path.glob(f"[!.]*{suffix}"))
         if not files:
             raise UsageError(f"{source}: no .yaml file in this folder")
     return [(str(file), rubric) for file in files for rubric in load(file)]

@@ -505,6 +505,7 @@ def test_two_rubrics_of_one_name_are_refused_with_both_places(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("pack").mkdir()
+    Path("pack/.a.yaml").write_text(OWN, "utf-8")  # Hidden, as those of macOS: not read.
     Path("pack/a.yaml").write_text(OWN, "utf-8")
     Path("pack/b.yml").write_text(OWN.replace("Q?", "Other?"), "utf-8")
     other = "pack/b.yml" if isinstance(sources[-1], str) else "Python"
