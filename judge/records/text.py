@@ -292,15 +292,15 @@ def _plain(message: object) -> object:
         return {"role": _LANGCHAIN[kind]} | (fields if fields.get("tool_calls") else fields | calls)
     author, content = message.get("author"), message.get("content")
     if isinstance(author, dict) and isinstance(author.get("role"), str):
-        message = {k: c for k, c in message.items() if k != "author"} | {"role": author["role"]}
+        about = {k: c for k, c in author.items() if k != "role" and _there(c)}
+        message = message | {"author": about, "role": author["role"]}
     if isinstance(content, dict) and isinstance(content.get("parts"), list):
         message = message | {"content": content["parts"]}
     return message
 
 
 def _turn(message: object, name: Name) -> Part | None:
-    """Speaker and content of a message in OpenAI's, Anthropic's or ShareGPT's format, or of a
-    speaker's words; None for anything else."""
+    """Speaker and content of a message in a known format, or of a speaker's words; else None."""
     if not isinstance(message, dict):
         return None
     kind = message.get("type")

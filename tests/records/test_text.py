@@ -84,8 +84,14 @@ PHOTO = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}
             "3. tool, result of c1: 42",
         ),
         (  # OpenAI's export
-            [{"author": {"role": "user"}, "content": {"content_type": "text", "parts": ["Hi"]}}],
-            "1. user: Hi",
+            [
+                {
+                    "author": {"role": "user", "name": None, "metadata": {}},
+                    "content": {"content_type": "text", "parts": ["Hi"]},
+                },
+                {"author": {"role": "tool", "name": "browser"}, "content": {"parts": ["42"]}},
+            ],
+            "1. user: Hi\n2. tool:\n      42\n   author:\n      name: browser",
         ),
         # A list in which one entry is no message is a list.
         ([{"role": "user", "content": "Hi"}, {"n": 1}], "1. user: Hi\n2. n: 1"),
