@@ -36,7 +36,7 @@ from judge.questions.rubric import Rubric
 from judge.records.lines import Line, Lines
 from judge.records.read import input_files
 from judge.results import Judgements, Results
-from judge.run.job import Job, files_of
+from judge.run.job import Job, files_of, outputs_of
 from judge.run.models import model_names
 from judge.run.report import Report
 from judge.run.rubrics import RubricSet, collect, replacements
@@ -85,6 +85,7 @@ __all__ = [
     "load_results",
     "load_workflow",
     "model_names",
+    "outputs_of",
     "plan",
     "plan_job",
     "refuse_existing",
@@ -228,7 +229,7 @@ def validate_to(
     """
     resolved_settings, rubrics = settings_and_rubrics(rubric, settings)
     job = Job(
-        **inputs(records),
+        **inputs(records, outputs_of(out, review, summary)),
         **files_of(Path(out)),
         resume=resume,
         overwrite=overwrite,

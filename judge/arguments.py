@@ -51,8 +51,8 @@ def in_memory(
     return job, settings
 
 
-def inputs(records: Any) -> dict[str, Any]:
-    """A job's fields for records, or for the files that they are read from."""
+def inputs(records: Any, outputs: Iterable[Path] = ()) -> dict[str, Any]:
+    """A job's fields for records, or for the files that they are read from, except `outputs`."""
     if isinstance(records, Mapping):
         splits = list(records) if all(map(_is_table, records.values())) else []
         one = f"one of the splits {', '.join(map(str, splits))}: choose it" if splits else ""
@@ -67,7 +67,7 @@ def inputs(records: Any) -> dict[str, Any]:
             "as path objects"
         )
     if _is_path(records) or isinstance(first, PathLike):
-        return {"inputs": input_files(texts(records))}
+        return {"inputs": input_files(texts(records), outputs)}
     return {"records": records}
 
 

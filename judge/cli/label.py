@@ -145,7 +145,7 @@ def command(
     without labels and verdicts. No model is called. On the page a sample of judged records is
     spread over verdicts and probabilities; weights in the labels keep estimates unbiased.
     """
-    sources = opt.record_files(inputs, context)
+    sources = opt.record_files(inputs, context, out)
     from judge import api
 
     if (out is None) == (sheet is None):

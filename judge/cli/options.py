@@ -273,11 +273,14 @@ def inputs_or_stdin(inputs: list[str] | None, context: typer.Context) -> list[st
     raise typer.Exit(int(Exit.USAGE))
 
 
-def record_files(inputs: list[str] | None, context: typer.Context) -> list[str]:
-    """Like `inputs_or_stdin`, with folders and patterns replaced by their files."""
-    from judge.api import input_files
+def record_files(
+    inputs: list[str] | None, context: typer.Context, *outputs: Path | None
+) -> list[str]:
+    """Like `inputs_or_stdin`, with folders and patterns replaced by their files, except what a run
+    with these outputs writes there."""
+    from judge.api import input_files, outputs_of
 
-    return input_files(inputs_or_stdin(inputs, context))
+    return input_files(inputs_or_stdin(inputs, context), outputs_of(*outputs))
 
 
 def need_calibrate(command: str) -> None:

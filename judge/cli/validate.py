@@ -84,7 +84,7 @@ def command(
     workflows list`) are asked its questions.
     They go to OUT, or to standard output unless it is a terminal; all else to standard error.
     """
-    sources = opt.record_files(inputs, context)
+    sources = opt.record_files(inputs, context, out, review, summary)
     from judge import api
     from judge.cli.progress import watcher
     from judge.cli.summary import announce, end, print_summary

@@ -108,26 +108,27 @@ def read(
     return chain(list(islice(items, 1)), items)
 
 
-def input_files(sources: Iterable[str]) -> list[str]:
+def input_files(sources: Iterable[str], outputs: Iterable[Path] = ()) -> list[str]:
     """Expands folders and patterns to files.
 
     A folder becomes its files with an extension of `FORMATS` (not hidden ones), a pattern such as
-    `data/*.csv` the files that match, both sorted by name. Other sources, and folders of
-    `datasets.save_to_disk`, stay as they are.
+    `data/*.csv` the files that match, both sorted by name and without `outputs`, which the run
+    itself writes. Other sources, and folders of `datasets.save_to_disk`, stay as they are.
 
     Raises:
         UsageError: a folder or a pattern without such a file.
     """
     files: list[str] = []
+    written = {path.resolve() for path in outputs}
     for source in sources:
         path = Path(source)
         if path.is_dir() and not (path / "state.json").is_file():
-            found = [
-                str(file) for file in sorted(path.iterdir()) if file.is_file() and _ending(file)
-            ]
+            inside = (file for file in sorted(path.iterdir()) if file.is_file() and _ending(file))
+            found = [str(file) for file in inside if file.resolve() not in written]
             what = f"no file that ends in {', '.join(f'.{name}' for name in FORMATS)}"
         elif any(sign in source for sign in "*?[") and not path.exists():
-            found = sorted(glob(source, recursive=True))  # noqa: PTH207
+            matches = sorted(glob(source, recursive=True))  # noqa: PTH207
+            found = [file for file in matches if Path(file).resolve() not in written]
             what = "no such file"
         else:
             found, what = [source], ""

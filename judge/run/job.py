@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import chain, islice
 from operator import itemgetter
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -47,6 +48,17 @@ def files_of(out: Path | None) -> dict[str, Any]:
     if out is not None and out.name.lower().endswith((".jsonl.gz", ".ndjson.gz")):
         return {"out": out.with_suffix(""), "table": out}
     return {"out": out, "table": None}
+
+
+def outputs_of(*paths: str | PathLike[str] | None) -> list[Path]:
+    """The files that a run with these outputs may write."""
+    from judge.run.resume import unmatched_file
+
+    files: list[Path] = []
+    for path in (Path(path) for path in paths if path):
+        lines, table = files_of(path).values()
+        files += [lines, unmatched_file(lines), *([table] if table else [])]
+    return files
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,22 @@ def test_patterns_and_folders_are_files(folder: Typed) -> None:
     assert code == 2 and "e: no file that ends in .jsonl" in told
 
 
+@pytest.mark.parametrize("out", ["o.jsonl", "o.csv", "o.jsonl.gz"])
+@pytest.mark.parametrize("source", ["d", "d/*"])
+def test_what_a_run_writes_into_the_folder_of_its_inputs_is_no_input(
+    folder: Typed, source: str, out: str
+) -> None:
+    (folder.folder / "d" / "notes.md").unlink()
+    run = ("validate", source, *ASK, "-q", "-o", f"d/{out}", "--review", "d/r.jsonl")
+    written = ("--summary", "d/s.json", "--review-verdicts", "fail")
+    assert folder.text(*run, *written)[0] == 0
+    (folder.folder / "d" / "one.csv").write_text("id,mail\na,Hello\n")
+    assert folder.text(*run, *written, "--resume")[0] == 0
+    assert folder.text(*run, *written, "--resume")[0] == 0, "beside o.jsonl.unmatched.jsonl"
+    mails = [line["mail"] for line in lines(folder.read("d/r.jsonl"))]
+    assert mails == ["Hello", "Yo", "x"]
+
+
 def test_where_every_record_would_be_skipped_nothing_is_asked(folder: Typed) -> None:
     (folder.folder / "r.yaml").write_text("name: r\nquestion: Q?\nfields: [mial]\n")
     run = ("validate", "d/one.csv", "--rubric", "./r.yaml", "-m", "scripted:no.yaml")
