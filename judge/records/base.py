@@ -117,6 +117,7 @@ def keys_of(names: Mapping[str, str], fields: Mapping[str, Any]) -> dict[str, st
             earlier = keys.setdefault(name, key)
             if earlier != key and fields[earlier] != content:
                 message = f"fields {earlier!r} and {key!r} both stand for {name} and differ"
+                message += ": rename one, or name another with --id" if name == "id" else ""
                 raise LabelError(message, key)
     return keys
 

@@ -106,7 +106,9 @@ def text(content: object, typed: Mapping[str, Any]) -> str:
 def identifier(content: object, typed: Mapping[str, Any]) -> str:
     """Accepts a text or a number, as text."""
     number = isinstance(content, int | float) and not isinstance(content, bool)
-    return str(content) if number else text(content, typed)
+    if number or isinstance(content, str):
+        return str(content) if number else text(content, typed)
+    raise ValueError(f"must be a text or a number, not {kind_of(content)}: name another with --id")
 
 
 def names(content: object, typed: Mapping[str, Any]) -> tuple[str, ...]:

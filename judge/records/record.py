@@ -19,6 +19,7 @@ from judge.records.base import (
     fence_mark,
     hashed_json,
     key_for,
+    normalise,
     own_fields,
     own_id,
     put,
@@ -208,13 +209,18 @@ class Record:
         """The fields as judges see them, with `columns` renamed.
 
         A top-level field is renamed in place; one inside an object is added at the end and stays in
-        the object, too. Raises KeyError if the record lacks a column.
+        the object, too. Where a column is the id, the record's own (`id`, `ID`, `_id`) is left out.
+        Raises KeyError if the record lacks a column.
         """
         fields = self.fields or {}
         if not self.columns:
             return fields
         names = {key_for(fields, path): name for name, path in self.columns.items()}
-        visible = {names.get(key, key): content for key, content in fields.items()}
+        visible = {
+            names.get(key, key): content
+            for key, content in fields.items()
+            if key in names or "id" not in self.columns or normalise(key) != "id"
+        }
         return visible | {name: at(fields, path) for name, path in self.columns.items()}
 
     def contents(self) -> dict[str, Any]:

@@ -46,6 +46,33 @@ def test_a_column_names_the_records_and_is_not_shown(folder: Typed) -> None:
     assert code == 2 and "--id rfe" in told
 
 
+@pytest.mark.parametrize(
+    ("own", "column", "name", "says"),
+    [
+        ({"ID": 7, "ref": "R1"}, "ref", "R1", ""),
+        ({"_id": "x", "id": "y", "ref": "R1"}, "ref", "R1", "'_id' and 'id' both stand for id"),
+        (
+            {"_id": {"$oid": "65a"}},
+            "_id.$oid",
+            "65a",
+            "'_id' must be a text or a number",
+        ),  # MongoDB
+    ],
+)
+def test_a_column_stands_in_for_a_records_own_id_in_any_spelling(
+    folder: Typed, own: dict[str, object], column: str, name: str, says: str
+) -> None:
+    folder.write("n.jsonl", [{**own, "mail": "Hi"}])
+    run = ("validate", "n.jsonl", "--ask", "Is it polite?", "-m", "scripted:no.yaml")
+    (line,) = lines(folder.text(*run)[1].encode())
+    assert says in (message := line["judge"].get("error", {}).get("message", ""))
+    assert not says or "name another with --id" in message
+    code, out, told = folder.text(*run, "--id", column)
+    (line,) = lines(out.encode())
+    assert (code, line["judge"].get("name"), {key: line[key] for key in own}) == (0, name, own)
+    assert "fields shown: mail;" in told, "as the column is, the own id is not shown"
+
+
 def test_patterns_and_folders_are_files(folder: Typed) -> None:
     assert len(lines(folder.text("validate", "d/*.csv", *ASK)[1].encode())) == 2
     assert folder.text("validate", "x/*.csv", *ASK)[::2] == (2, "judge: x/*.csv: no such file\n")

@@ -98,7 +98,7 @@ def test_without_an_id_the_position_is_the_id() -> None:
     [
         ({**NORM, "story": ""}, "story", "'story' is empty"),
         ({**NORM, "Country": ["egypt"]}, "Country", "'Country' must be a text, not a list"),
-        ({**NORM, "id": True}, "id", "must be a text, not a truth value"),
+        ({**NORM, "id": True}, "id", "must be a text or a number, not a truth value"),
         ({**NORM, "Gold Label": "maybe"}, "Gold Label", "yes, no or neutral, not 'maybe'"),
         ({**NORM, "situation": "other"}, "situation", "'story' and 'situation' both stand for"),
         ({**STORY, "values": []}, "values", "'values' is empty"),
