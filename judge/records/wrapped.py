@@ -75,10 +75,18 @@ def read_one_or_more(source: Input) -> Iterator[Record]:
 
 
 def _is_lines(head: bytes) -> bool:
-    """Whether text that begins with an object has one per line, not one over several lines."""
+    """Whether text that begins with an object has one per line, not one over several lines, nor
+    several on the first."""
     line = head.lstrip().partition(b"\n")[0].rstrip()
     # Pretty-printed JSON breaks lines after these; a truncated line of JSON lines rarely does.
-    return line.startswith(b"{") and not line.endswith((b"{", b"[", b","))
+    if not line.startswith(b"{") or line.endswith((b"{", b"[", b",")):
+        return False
+    text = line.decode("utf-8", "replace")
+    try:
+        end = json.JSONDecoder().raw_decode(text)[1]
+    except (ValueError, RecursionError):
+        return True
+    return not text[end:].lstrip().startswith("{")
 
 
 def _unwrapped(source: Input, line: int, text: str) -> Iterator[Record]:

@@ -27,6 +27,13 @@ def test_objects_one_after_the_other_are_records(items: ReadBack) -> None:
     text = json.dumps({"a": 1}, indent=1) + "\n" + json.dumps({"a": 2}, indent=1)
     found = items("a.json", text)
     assert [(item.line, item.fields) for item in found] == [(1, {"a": 1}), (4, {"a": 2})]
+    # As a loop of json.dump writes them.
+    found = items("b.json", '{"a": "}{"}{"a": 2}\n {"a": 3}')
+    assert [(item.line, item.fields) for item in found] == [
+        (1, {"a": "}{"}),
+        (2, {"a": 2}),
+        (3, {"a": 3}),
+    ]
 
 
 def test_json_lines_under_the_wrong_name_survive_a_bad_line(items: ReadBack) -> None:
