@@ -253,7 +253,7 @@ def shortened(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields, with those of more than MAX_FIELD characters as JSON cut."""
     result: dict[str, Any] = {}
     for name, content in fields.items():
-        text = content if isinstance(content, str) else _encoded({"": content})[4:-1].decode()
+        text = content if isinstance(content, str) else _value(content)
         cut = f"{text[:RAW_LIMIT]}… [{len(text)} characters in all]"
         result[name] = content if len(text) <= MAX_FIELD else cut
     return result
@@ -290,18 +290,17 @@ def _own_text(fields: Mapping[str, Any], record: Record) -> bytes:
     for key, (start, end) in spans(text):
         lead, at = text[at:start], end
         name = record.input_key if key == RESERVED and record.input_key else key
-        if name in rest and before[name] == fields[name]:
-            del rest[name]
-            lead = lead if name == key else f",{json.dumps(name)}:"
-            parts.append(lead + text[start:end])
-        elif name in rest:
-            parts.append(_entry(name, rest.pop(name)))
-    parts += [_entry(name, content) for name, content in rest.items()]
+        if name not in rest:
+            continue
+        content, lead = rest.pop(name), lead if name == key else f",{json.dumps(name)}:"
+        same = before[name] == content
+        parts.append(lead + (text[start:end] if same else _value(content)))
+    parts += [f",{json.dumps(name)}:{_value(content)}" for name, content in rest.items()]
     return b"{" + "".join(parts).lstrip(" \t,").encode() + b"}"
 
 
-def _entry(name: str, content: object) -> str:
-    return f",{_encoded({name: content})[1:-1].decode()}"
+def _value(content: object) -> str:
+    return _encoded({"": content})[4:-1].decode()
 
 
 def _encoded(content: Mapping[str, Any]) -> bytes:
