@@ -292,10 +292,10 @@ def _own_text(fields: Mapping[str, Any], record: Record) -> bytes:
         name = record.input_key if key == RESERVED and record.input_key else key
         if name not in rest:
             continue
-        content, lead = rest.pop(name), lead if name == key else f",{json.dumps(name)}:"
+        content, lead = rest.pop(name), lead if name == key else f",{_value(name)}:"
         same = before[name] == content
         parts.append(lead + (text[start:end] if same else _value(content)))
-    parts += [f",{json.dumps(name)}:{_value(content)}" for name, content in rest.items()]
+    parts += [f",{_value(name)}:{_value(content)}" for name, content in rest.items()]
     return b"{" + "".join(parts).lstrip(" \t,").encode() + b"}"
 
 
