@@ -34,7 +34,6 @@ from judge.judging.injection import SHOWN, injections
 from judge.judging.limits import Budget
 from judge.judging.reask import Invalid
 from judge.papers.tasks import parse_task
-from judge.profile import named
 from judge.questions.evidence import ReplyContext, locate
 from judge.questions.ready_made import builtin
 from judge.questions.replies import JudgingReply, form_names, form_of
@@ -45,6 +44,7 @@ from judge.records import Record, read
 from judge.records.jsonfiles import dump
 from judge.records.labels import LabelledItem, read_labels, set_names
 from judge.records.lines import Line, bad_input
+from judge.run.profiles import named
 from judge.settings import Settings
 
 LIMIT = 4096

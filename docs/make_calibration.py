@@ -32,8 +32,9 @@ from judge.calibration.report import Calibration, CheckReport
 from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.local.default import DEFAULT
-from judge.profile import JudgeProfile, Profile, Profiles
+from judge.profile import JudgeProfile, Profile
 from judge.run.panels import Resources
+from judge.run.profiles import Profiles
 from judge.stats.intervals import plain
 
 ROOT = Path(__file__).parents[1]

@@ -18,15 +18,9 @@ from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Logistic, Observation, Probe
 from judge.local import DEFAULT_NAME, store
 from judge.local.default import DEFAULT
-from judge.profile import (
-    Binding,
-    Guarantee,
-    JudgeProfile,
-    Profiles,
-    named,
-    shipped,
-)
+from judge.profile import Binding, Guarantee, JudgeProfile
 from judge.questions.ready_made import builtin
+from judge.run.profiles import Profiles, named, shipped
 
 # ---------------------------------------------------------------- bindings
 

@@ -37,14 +37,14 @@ from judge.errors import UsageError
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Classifier
 from judge.judging.judge import Judge
-from judge.profile import Profile, Profiles, Rates, shipped
+from judge.profile import Profile, Rates
 from judge.questions.rubric import ASKED
 from judge.records.base import no_such_field
 from judge.records.labels import LabelledItem
 from judge.records.labels.matching import other_question
 from judge.records.names import entry_name
 from judge.run.panels import Resources
-from judge.run.profiles import NO_PROFILE
+from judge.run.profiles import NO_PROFILE, Profiles, shipped
 from judge.settings import Settings
 from judge.stats.guarantee import ThresholdTest
 from judge.verdict import AnswerOutcome

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from judge.digest import digest
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.panel import Panel
-from judge.profile import JudgeProfile, Profiles, Rates
+from judge.profile import JudgeProfile, Rates
 from judge.records.lines import Line
 from judge.records.words import telling_texts
+from judge.run.profiles import Profiles
 from judge.stats.corrected_rate import Corrected, design_effect, rogan_gladen
 from judge.stats.intervals import plain
 from judge.verdict import PERSON, Check, Verdict

@@ -12,10 +12,10 @@ from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
 from judge.judging.panel import Panel
 from judge.model_tables import StepModel
-from judge.profile import JudgeProfile, Profiles
+from judge.profile import JudgeProfile
 from judge.questions.rubric import Rubric
 from judge.run.models import ClientBuilder, Models
-from judge.run.profiles import profile_key, profiled_models, profiles_of, with_profile
+from judge.run.profiles import Profiles, profile_key, profiled_models, profiles_of, with_profile
 from judge.run.rubrics import RubricSet, rankings_of
 from judge.run.task import RunInfo, fingerprint
 from judge.settings import Settings

@@ -2,20 +2,172 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from shlex import quote
 
 from judge.backends import default_model
+from judge.backends.base import Method
 from judge.errors import UsageError
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.judge import Judge
-from judge.profile import Binding, JudgeProfile, Profiles, named, shipped
+from judge.profile import Binding, JudgeProfile, Profile, Rates, load
+from judge.questions.rubric import Rubric
+from judge.records import Record
+from judge.records.base import clip
 from judge.settings import Settings
 
 NO_PROFILE = "none"
 """The value of --profile that disables all profiles, also the package's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profiles:
+    """The profiles of a run: judges by check, and the checks whose judges make a cascade.
+
+    `source` is the user's file; None for the package's profiles, which apply to the judges that
+    they fit and are ignored for others.
+    """
+
+    judges: Mapping[str, Sequence[JudgeProfile]] = field(default_factory=dict)
+    cascades: Mapping[str, Rates] = field(default_factory=dict)
+    source: str | None = None
+    rubrics: Sequence[Rubric] = ()
+    made_by: str = ""
+
+    @property
+    def told(self) -> str:
+        return f"--profile {self.source}"
+
+    @classmethod
+    def of(cls, profile: Profile, source: str | None) -> Profiles:
+        judges: dict[str, list[JudgeProfile]] = {}
+        for judge in profile.judges:
+            judges.setdefault(judge.binding.check, []).append(judge)
+        return cls(judges, profile.cascades, source, profile.rubrics, profile.made_by)
+
+    def contents(self) -> Iterator[str]:
+        """Messages on the user's profile: its judges, their labels, its own questions."""
+        if self.source is None:
+            return
+        judges = [judge for profiles in self.judges.values() for judge in profiles]
+        labels = {judge.binding.check: judge.data.items for judge in judges}
+        checks = [f"{check} ({count} items)" for check, count in labels.items()]
+        sources = dict.fromkeys(name for judge in judges for name in judge.data.sources)
+        yield (
+            f"{self.told}, made by {self.made_by}: {', '.join(checks)} by "
+            f"{', '.join(self.models)}; labels from {', '.join(sources)}"
+        )
+        if self.rubrics:
+            methods = {judge.binding.check: judge.binding.method for judge in judges}
+            questions = (
+                f'{rubric.name}: "{_asked(rubric, methods.get(rubric.name))}"'
+                for rubric in self.rubrics
+            )
+            yield f"{self.told} has its own questions: {', '.join(questions)}"
+
+    def unmeasured(self, rubrics: Iterable[Rubric], record: Record) -> Iterator[str]:
+        """Messages on fields of a record that these rubrics show, and did not in calibration."""
+        for rubric in rubrics:
+            profiles = () if rubric.fields else self.judges.get(rubric.name, ())
+            known = {name for judge in profiles for name in judge.shown}
+            names = [name for name in rubric.shown(record.texts).values() if name not in known]
+            if known and names:
+                yield (
+                    f"{self.told}: {rubric.name} was calibrated without {', '.join(names)}, shown "
+                    "here: its figures may not hold; calibrate again with --on FIELD"
+                )
+
+    def find(self, rubric: Rubric, bindings: Sequence[Binding]) -> JudgeProfile | None:
+        """The profile of a judge on this rubric with one of these bindings, the first that fits;
+        None if none does.
+
+        Raises:
+            UsageError: the user's profile has the check, but for another judge.
+        """
+        profiles = self.judges.get(rubric.name, ())
+        for binding in bindings:
+            for judge in profiles:
+                if not judge.binding.differences(binding):
+                    return judge
+        if profiles and self.source is not None:
+            nearest = min(
+                (judge.binding.differences(binding) for judge in profiles for binding in bindings),
+                key=len,
+            )
+            keys = list(self._other_keys(rubric))
+            texts = [text for text in nearest if not (keys and text.startswith("rubric "))]
+            raise UsageError(
+                f"{self.told} was made for another judge of {rubric.name}: "
+                f"{'; '.join(keys + texts)}. Calibrate this judge, or judge as the profile says"
+            )
+        return None
+
+    def _other_keys(self, rubric: Rubric) -> Iterator[str]:
+        """The keys in which the profile's own rubric differs from this one, in words."""
+        for ours in (own.keys for own in self.rubrics if own.name == rubric.name):
+            for key in {**ours, **rubric.keys}:
+                both = [clip(k[key]) if key in k else "not set" for k in (ours, rubric.keys)]
+                if len({*both}) == 2:
+                    yield f"{key} {both[0]} in the profile, {both[1]} here"
+
+    def methods(self, rubric: Rubric, model: str) -> tuple[Method, ...]:
+        """The methods for which these profiles know the model on this rubric."""
+        bindings = [judge.binding for judge in self.judges.get(rubric.name, ())]
+        ours = [b for b in bindings if (b.rubric, b.model) == (rubric.digest, model)]
+        return tuple(dict.fromkeys(binding.method for binding in ours))
+
+    def with_adapter(self, model: str, rubric: Rubric) -> str:
+        """The model with the package's adapter that these profiles have for this rubric; the model
+        itself if they know it without one, or have none."""
+        bindings = [judge.binding for judge in self.judges.get(rubric.name, ())]
+        models = [binding.model for binding in bindings if binding.rubric == rubric.digest]
+        if model in models:
+            return model
+        adapters = (spec for spec in models if spec.startswith(f"{model}+"))
+        ours = (spec for spec in adapters if self.source is None or spec in shipped().specs)
+        return next(ours, model)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Every model of the profiles, once, a cascade's cheap one first; without its adapter if a
+        single model has different ones for different checks."""
+        once = all(len(profiles) == 1 for profiles in self.judges.values())
+        bare = {judge.binding.base for profiles in self.judges.values() for judge in profiles}
+        return tuple(bare) if once and len(bare) == 1 < len(self.specs) else self.specs
+
+    @property
+    def specs(self) -> tuple[str, ...]:
+        """Every model that the profiles are bound to, with its adapter, once."""
+        models = (judge.binding.model for profiles in self.judges.values() for judge in profiles)
+        return tuple(dict.fromkeys(models))
+
+
+def _asked(rubric: Rubric, method: Method | None) -> str:
+    """The rubric's question as a judge with this method gets it."""
+    if method == "structured" or not rubric.first_token:
+        return rubric.prompt
+    return rubric.first_token[0].question
+
+
+def named(path: Path) -> Profiles:
+    """The profiles that `--profile` names, a file or the folder of calibrate's -o; raises as
+    `load`."""
+    path = path / "profile.json" if path.is_dir() else path
+    try:
+        return Profiles.of(load(path), str(path))
+    except UsageError as error:
+        raise UsageError(f"--profile {error}") from error
+
+
+@lru_cache(maxsize=1)
+def shipped() -> Profiles:
+    """The profiles of the default model; empty if there is no such model."""
+    if (model := default_model()) is None:
+        return Profiles()
+    return Profiles.of(load(model.profile), None)
 
 
 def profiles_of(settings: Settings, models: Sequence[str] = ()) -> Profiles:

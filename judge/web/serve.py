@@ -20,9 +20,8 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from judge.errors import BackendError, JudgeError, UsageError
-from judge.profile import Profiles
 from judge.run.panels import Resources
-from judge.run.profiles import profiles_of
+from judge.run.profiles import Profiles, profiles_of
 from judge.run.stream import beside_any_loop
 from judge.settings import Settings
 from judge.web.running import MAX_BODY, run_app

@@ -23,8 +23,9 @@ from judge.errors import BadRequest, UsageError
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Observation
 from judge.judging.client import Client
-from judge.profile import JudgeProfile, Profiles
+from judge.profile import JudgeProfile
 from judge.questions.rubric import Rubric
+from judge.run.profiles import Profiles
 from judge.stats.intervals import plain
 
 from . import asking

@@ -14,9 +14,9 @@ from made_profiles import judge_profile, profile
 from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.judging.classifiers import Logistic
-from judge.profile import JudgeProfile, shipped
+from judge.profile import JudgeProfile
 from judge.run.panels import Resources
-from judge.run.profiles import profile_key
+from judge.run.profiles import profile_key, shipped
 
 DOCS = Path(__file__).parents[2] / "docs"
 TURNED = Logistic(questions=(0,), answers=("yes", "no"), weights=((-1,), (0,)), intercepts=(0, 0))

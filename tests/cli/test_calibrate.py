@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from judge.profile import named
+from judge.run.profiles import named
 from tests.calibration.asking import PLAIN_FILE
 from tests.report.pages import Seen, rows
 

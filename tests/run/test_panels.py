@@ -14,11 +14,11 @@ from judge.errors import UsageError
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Logistic
 from judge.local.default import DEFAULT
-from judge.profile import Guarantee, JudgeProfile, Profile, Profiles
+from judge.profile import Guarantee, JudgeProfile, Profile
 from judge.records import Record
 from judge.run.corrected import Errors
 from judge.run.panels import Resources
-from judge.run.profiles import profile_key, profiled_models
+from judge.run.profiles import Profiles, profile_key, profiled_models
 from judge.run.rubrics import RubricSet
 from judge.settings import Settings
 from judge.verdict import Verdict
