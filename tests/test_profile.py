@@ -141,10 +141,10 @@ PAIR = (judge_profile(binding(model="a:1")), judge_profile(binding(model="b:1"))
 
 def test_a_judge_is_found_by_all_it_is_bound_to() -> None:
     found = Profiles.of(profile(*PAIR), "p.json")
-    assert found.find(binding(model="b:1")) is PAIR[1]
-    assert found.find(binding(check="leakage", model="c:1")) is None, (
-        "the profile says nothing of it"
-    )
+    rubrics = builtin()
+    assert found.find(rubrics["relevance"], [binding(model="b:1")]) is PAIR[1]
+    strange = binding(check="leakage", model="c:1")
+    assert found.find(rubrics["leakage"], [strange]) is None, "the profile says nothing of it"
     assert found.models == ("a:1", "b:1")
 
 
