@@ -20,6 +20,7 @@ from judge.errors import UsageError
 from judge.local.adapter import Trainer
 from judge.local.teaching import Teaching, answered_with
 from judge.questions.ready_made import builtin
+from judge.questions.rubric import Rubric
 from judge.records import Problem, Record
 from tests.cli.conftest import lines
 from tests.cli.typed import Typed
@@ -277,6 +278,9 @@ def test_a_question_that_does_not_settle_the_answer_is_not_taught() -> None:
     assert answered_with(rubrics["adherence"]) == {"yes": 0, "no": 1}
     with pytest.raises(UsageError, match="does not settle the answer"):
         answered_with(rubrics["label_correctness"])
+    pair = "name: better\nquestion: Which is kinder?\ncompare: [old, new]\npass: new\n"
+    with pytest.raises(UsageError, match="better has no question that one first token answers"):
+        answered_with(Rubric.from_text(pair))
 
 
 @pytest.mark.parametrize(

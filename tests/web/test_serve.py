@@ -12,7 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from judge.cache import CacheError
 from judge.errors import Denied, RateLimited, ServerFault
 from judge.web.serve import DecisionService
-from judge.web.typed_questions import _decided
+from judge.web.typed_questions import ChoiceQuestion, ScoreQuestion, _decided, answer
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,15 @@ async def test_a_body_that_cannot_be_unpacked_is_a_fault_of_the_client() -> None
         reply = await client.post("/v1/systemone", data=b"no gzip", headers=sent)
         detail = (await reply.json())["detail"]
     assert (reply.status, detail[0]["type"]) == (422, "json_invalid")
+
+
+def test_the_confidence_of_a_choice_and_of_a_score() -> None:
+    """By hand: (0.55 - 1/4) / (3/4); one less the mean distance to the likeliest level, 0.4, over
+    that of an even spread to its middle, 2/3; and 0 where the spread is worse than even."""
+    choice = ChoiceQuestion(type="choice", criteria=dict.fromkeys("abcd"))
+    reply = answer(choice, {"a": 0.15, "b": 0.55, "c": 0.2, "d": 0.1})
+    assert (reply["choice"], reply["confidence"]) == ("b", pytest.approx(0.4))
+    score = ScoreQuestion(type="score", criteria=["low", "middle", "high"])
+    reply = answer(score, {"0": 0.7, "1": 0.2, "2": 0.1})
+    assert (reply["score"], reply["confidence"]) == (pytest.approx(0.4), pytest.approx(0.4))
+    assert answer(score, {"0": 0.5, "1": 0.0, "2": 0.5})["confidence"] == 0
