@@ -109,6 +109,10 @@ def read(
     return chain(list(islice(items, 1)), items)
 
 
+_SAVED = ("state.json", "dataset_dict.json")
+"""What `datasets.save_to_disk` writes into the folder of a data set, of several splits."""
+
+
 def input_files(sources: Iterable[str], outputs: Iterable[Path] = ()) -> list[str]:
     """Expands folders and patterns to files.
 
@@ -123,7 +127,7 @@ def input_files(sources: Iterable[str], outputs: Iterable[Path] = ()) -> list[st
     written = {*map(os.path.realpath, outputs)}  # Of a loop of links, too.
     for source in sources:
         path = Path(source)
-        if path.is_dir() and not (path / "state.json").is_file():
+        if path.is_dir() and not any((path / name).is_file() for name in _SAVED):
             inside = (file for file in sorted(path.iterdir()) if file.is_file() and _ending(file))
             found = [str(file) for file in inside if os.path.realpath(file) not in written]
             what = f"no file that ends in {', '.join(f'.{name}' for name in FORMATS)}"

@@ -53,7 +53,7 @@ class Layout:
     form: Literal["list", "ids", "table", "unsure"]
     key: str = ""
     table: tuple[dict[str, Any], ...] = ()
-    candidates: tuple[str, ...] = ()
+    candidates: tuple[tuple[str, ...], ...] = ()
 
 
 def read_one_or_more(source: Input) -> Iterator[Record]:
@@ -117,7 +117,7 @@ def _unwrapped(source: Input, line: int, text: str) -> Iterator[Record]:
         yield json_item(source, place, row.encode("utf-8", "surrogateescape"), "character")
 
 
-def _unsure(name: str, candidates: tuple[str, ...]) -> str:
+def _unsure(name: str, candidates: tuple[tuple[str, ...], ...]) -> str:
     if not candidates:
         how = "write one object a row (pandas: orient='records', lines=True)"
         return f"{name} is one object that may hold columns: {how}"
@@ -134,7 +134,7 @@ def layout(fields: Mapping[str, Any]) -> Layout | None:
         return None
     if (table := _split(fields)) or (table := _columns(fields)):
         return table
-    nested = _rows_within(fields)
+    nested = () if "id" in normalised(fields) else _rows_within(fields)
     if not nested and all(isinstance(content, dict) for content in fields.values()):
         return _by_ids(fields)
     candidates = [key for key, content in fields.items() if _may_hold_rows(key, content)]

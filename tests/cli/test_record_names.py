@@ -81,6 +81,12 @@ def test_patterns_and_folders_are_files(folder: Typed) -> None:
         folder.write(f"e/{hidden}", [{"text": "no data"}])
     code, _, told = folder.text("validate", "e", *ASK)
     assert code == 2 and "e: no file that ends in .jsonl" in told
+    (folder.folder / "e" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    code, _, told = folder.text("validate", "e", "--ask", "Polite?", "-m", "scripted:no.yaml")
+    assert (code, told) == (
+        2,
+        "judge: e holds the splits train, test: name one of them, as in e/train\n",
+    )
 
 
 @pytest.mark.parametrize("out", ["o.jsonl", "o.csv", "o.jsonl.gz"])
