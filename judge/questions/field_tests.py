@@ -16,7 +16,7 @@ from judge.questions.parts import Section, Text, as_tuple
 from judge.questions.patterns import EXTRA, compiled, search, shortened, validator
 from judge.questions.replies import YES_NO
 from judge.records.base import clip
-from judge.records.text import shown
+from judge.records.text import list_in, shown
 from judge.records.words import word_count
 from judge.verdict import Answer, Verdict
 
@@ -236,6 +236,10 @@ class FieldTest(Section):
         if not isinstance(words, OtherField):
             return [*map(as_text, words or ())]
         content = _there(field_of, words.field)
+        cell = _list_of(content) if isinstance(content, str) else None
+        # A cell such as [1] is a text: the mark of a citation.
+        if cell is not None and all(isinstance(entry, str | None) for entry in cell):
+            content = cell
         entries = content if isinstance(content, list) else [content]
         found = [text for text in (as_text(entry).strip() for entry in entries) if text]
         if not found:
@@ -278,9 +282,9 @@ class FieldTest(Section):
         bounds = self.length
         assert bounds is not None
         if bounds.of == "entries":
-            if not isinstance(content, list):
+            if (listed := _list_of(content)) is None:
                 return no(f"{_brief(content)} is not a list")
-            count = len(content)
+            count = len(listed)
         else:
             text = as_text(content)
             count = word_count(text) if bounds.of == "words" else len(text)
@@ -352,6 +356,13 @@ def as_text(content: Any) -> str:
 
 def _brief(content: Any) -> str:
     return clip(content) if isinstance(content, str) else shortened(json.dumps(content), 80)
+
+
+def _list_of(content: Any) -> list[Any] | None:
+    """A list, also in JSON or as pandas prints it in a table's cell; None for anything else."""
+    if isinstance(content, str):
+        return list_in(content.strip(), exact=True)
+    return content if isinstance(content, list) else None
 
 
 def _there(field_of: FieldOf, name: str) -> Any:

@@ -16,7 +16,8 @@ from judge.questions.rubric import Rubric, load
 
 MAIL = "We Guarantee a refund of 5 euros on Monday."
 RECORD = {"words": ["refund", "Monday"], "word": "refund", "empty": "", "n": "3.2", "list": [1, 2],
-          "one": 1, "deep": [{"a": ["Red", 1.0]}]}  # fmt: skip
+          "one": 1, "deep": [{"a": ["Red", 1.0]}], "mark": "[1]",
+          "pandas": "['a b', 'refund', None]", "json": '["a b", "refund"]', "none": "[]"}  # fmt: skip
 
 
 def told(test: dict[str, Any], content: Any) -> tuple[str, str | None, str | None]:
@@ -81,6 +82,11 @@ def told(test: dict[str, Any], content: Any) -> tuple[str, str | None, str | Non
         ({"length": {"least": "4", "of": "characters"}}, "abc", "fail", None,
          "3 characters, not at least 4"),
         ({"length": {"most": "2", "of": "entries"}}, [1, 2], "pass", None, "2 entries"),
+        ({"length": {"most": "2", "of": "entries"}}, "['a', 'b', 'c']", "fail", None,
+         "3 entries, not at most 2"),
+        ({"not_contains": {"field": "pandas"}}, MAIL, "fail", "refund", "'refund' is there"),
+        ({"not_contains": {"field": "json"}}, MAIL, "fail", "refund", "'refund' is there"),
+        ({"contains": {"field": "mark"}}, "As in 1.", "fail", None, "'[1]' is not there"),
         ({"length": {"most": "2", "of": "entries"}}, "ab", "fail", None, "'ab' is not a list"),
         ({"near": {"value": "0.2", "within": "0.1"}}, 0.3, "pass", None, None),
         ({"near": {"field": "n", "within": "0.1"}}, "3.4", "fail", None,
@@ -101,6 +107,7 @@ def test_a_test_says_what_it_found(
     [
         ({"contains": {"field": "gone"}}, "no field gone to compare with"),
         ({"contains": {"field": "empty"}}, "empty has no text to compare with"),
+        ({"not_contains": {"field": "none"}}, "none has no text to compare with"),
         ({"near": {"field": "word", "within": "1"}}, "word: 'refund' is not a number"),
     ],
 )
