@@ -175,9 +175,9 @@ class OpenScores:
 
     def __str__(self) -> str:
         if self.counts_as is None:
-            return f"{self.count} without a score, on an unknown scale"
+            return f"{self.count} undecided, on an unknown scale"
         verb = "counts" if self.count == 1 else "count"
-        return f"{self.count} without a score {verb} as {self.counts_as:g}"
+        return f"{self.count} undecided {verb} as {self.counts_as:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,8 +224,8 @@ class GateOutcome:
     def counts(self) -> str:
         """Over how many records of how many the value is, and how the undecided ones count."""
         if self.value is None:
-            return f"none of {self.of} has a score" if self.of else "there is no record"
-        of = f"{self.n} of {self.of}" + (" scored" if self.gate.mean else "")
+            return f"none of {self.of} is decided" if self.of else "there is no record"
+        of = f"{self.n} of {self.of}" + (" decided" if self.gate.mean else "")
         notes = [f"{count} {verdict}" for verdict, count in (self.undecided or {}).items()]
         noted = f"; counted as {self._counted_as}: {', '.join(notes)}" if notes else ""
         return of + noted + (f"; {self.open_scores}" if self.open_scores else "")

@@ -123,7 +123,7 @@ def test_scores_without_a_bound_have_a_mean_and_an_interval(mails: Typed) -> Non
         (TWO, "polite>0.5", 1, "gate polite > 0.5: does not hold (50.0%, 2 of 4"),
         (TWO, "short >= 1", 3, "gate short >= 1: holds (100.0%, 4 of 4)"),
         (TWO, "record >= 0.51", 1, "gate record >= 0.51: does not hold (50.0%, 2 of 4"),
-        ((*TONE, "--limit", "3"), "mean tone >= 3.3", 0, "holds (3.33, 3 of 3 scored)"),
+        ((*TONE, "--limit", "3"), "mean tone >= 3.3", 0, "holds (3.33, 3 of 3 decided)"),
         ((*TONE, "--limit", "3"), "mean tone < 3", 1, "gate mean tone < 3: does not hold (3.33"),
     ],
 )
@@ -137,10 +137,10 @@ def test_a_gate_holds_checks_and_means_to_a_bound(
 @pytest.mark.parametrize(
     ("gate", "code", "told"),
     [
-        ("mean tone >= 3", 1, "does not hold (5.00, 1 of 10 scored; 9 without a score count as 1)"),
-        ("mean tone >= 1.4", 3, "holds (5.00, 1 of 10 scored; 9 without a score count as 1)"),
-        ("mean tone <= 5", 3, "holds (5.00, 1 of 10 scored; 9 without a score count as 5)"),
-        ("mean tone < 5", 1, "does not hold (5.00, 1 of 10 scored"),
+        ("mean tone >= 3", 1, "does not hold (5.00, 1 of 10 decided; 9 undecided count as 1)"),
+        ("mean tone >= 1.4", 3, "holds (5.00, 1 of 10 decided; 9 undecided count as 1)"),
+        ("mean tone <= 5", 3, "holds (5.00, 1 of 10 decided; 9 undecided count as 5)"),
+        ("mean tone < 5", 1, "does not hold (5.00, 1 of 10 decided"),
     ],
 )
 def test_a_mean_holds_only_whatever_undecided_records_would_say(
@@ -190,8 +190,8 @@ def test_a_mean_on_an_unknown_scale_or_of_unsure_scores_does_not_hold() -> None:
     unsure = {"check": "tone", "verdict": "abstain", "score": 5.0}
     checks = [{"check": "tone", "verdict": "answered", "score": 5.0}, unsure]
     for scale, told in (
-        ((1.0, 5.0), "1 without a score counts as 1"),
-        (None, "1 without a score, on an unknown scale"),
+        ((1.0, 5.0), "1 undecided counts as 1"),
+        (None, "1 undecided, on an unknown scale"),
     ):
         gate, summary = replace(Gate.of("mean tone >= 4"), scale=scale), Summary()
         for check in checks:
@@ -225,7 +225,7 @@ def test_the_page_has_the_outcome_of_each_gate(mails: Typed) -> None:
     assert len(gates) == 3
     mails.text(*RUN, *TONE, *gated("mean tone > 3.7", "mean tone >= 3.9", "mean tone < 3.75"))
     # 5, 4, 1 and one without a score: from 11 / 4 to 15 / 4.
-    scored = "3 of 4 scored; 1 without a score counts as"
+    scored = "3 of 4 decided; 1 undecided counts as"
     assert gates_on_page(mails) == [
         ["mean tone > 3.7", "undecided", "3.33", f"{scored} 1"],
         ["mean tone >= 3.9", "does not hold", "3.33", f"{scored} 1"],
