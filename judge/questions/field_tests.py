@@ -16,7 +16,8 @@ from judge.questions.parts import Section, Text, as_tuple
 from judge.questions.patterns import EXTRA, compiled, search, shortened, validator
 from judge.questions.replies import YES_NO
 from judge.records.base import clip
-from judge.records.text import list_in, shown
+from judge.records.lists import list_in
+from judge.records.text import shown
 from judge.records.words import word_count
 from judge.verdict import Answer, Verdict
 

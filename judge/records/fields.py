@@ -13,7 +13,7 @@ from judge.records.jsonfiles import dump
 from judge.records.kinds import normalise
 from judge.records.record import Record
 from judge.records.streams import RAW_LIMIT
-from judge.records.text import list_in
+from judge.records.lists import list_in
 
 MAX_SLICE = 60
 """Characters of a slice's value at most; a longer text names a record, not a group."""

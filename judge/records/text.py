@@ -9,21 +9,17 @@ shown.
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import Any, NamedTuple
 
+from judge.records.lists import list_in
 from judge.records.media import data_url, legible, medium
 from judge.records.names import plain_name
 
 MAX_DEPTH_SHOWN = 40
 """Most levels of lists and objects that are shown."""
-
-MAX_LITERAL = 1_000_000
-"""Longer texts (characters) are not parsed as a list: that takes a hundred times their memory."""
 
 _INDENTED = 8
 """Deeper levels are indented by one space only, so that the output stays in proportion."""
@@ -97,8 +93,8 @@ def shown(content: object) -> Shown:
 def entries(content: object) -> tuple[str, ...]:
     """The non-empty texts of a list's entries; () for anything but a list or a text.
 
-    A text that is a list in JSON or as Python and pandas print it, as in a table's cell, is parsed;
-    any other text is split into lines.
+    A text that is a list in JSON or as Python, pandas and NumPy print it, as in a table's cell, is
+    parsed; any other text is split into lines.
     """
     content = chat_in(content) or content
     if isinstance(content, str):
@@ -126,20 +122,6 @@ def chat_in(content: object) -> list[Any] | None:
         return None
     messages = list_in(content.strip(), exact=False)
     return messages if messages and _turns(messages) else None
-
-
-def list_in(text: str, *, exact: bool) -> list[Any] | None:
-    """The list that the text is, in JSON or as Python writes it (`exact`: prints it); else None."""
-    with suppress(ValueError, RecursionError):
-        parsed = json.loads(text)
-        return parsed if isinstance(parsed, list) else None
-    with suppress(ValueError, SyntaxError, RecursionError, MemoryError):
-        entries = ast.literal_eval(text) if len(text) <= MAX_LITERAL else None
-        # NumPy prints no commas, and Python joins texts that stand side by side. Python refuses to
-        # print integers of more than 4,300 digits (0xfff...), so this comes first.
-        printed = repr(entries) == text
-        return entries if isinstance(entries, list) and (printed or not exact) else None
-    return None
 
 
 class _Message(dict[str, Any]):
