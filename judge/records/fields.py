@@ -11,9 +11,9 @@ from judge.records.base import LabelError as LabelError
 from judge.records.base import Problem, clip, kind_of
 from judge.records.jsonfiles import dump
 from judge.records.kinds import normalise
+from judge.records.lists import list_in
 from judge.records.record import Record
 from judge.records.streams import RAW_LIMIT
-from judge.records.lists import list_in
 
 MAX_SLICE = 60
 """Characters of a slice's value at most; a longer text names a record, not a group."""

@@ -17,7 +17,7 @@ from judge.questions.rubric import Rubric, load
 MAIL = "We Guarantee a refund of 5 euros on Monday."
 RECORD = {"words": ["refund", "Monday"], "word": "refund", "empty": "", "n": "3.2", "list": [1, 2],
           "one": 1, "deep": [{"a": ["Red", 1.0]}], "mark": "[1]",
-          "pandas": "['a b', 'refund', None]", "json": '["a b", "refund"]', "none": "[]"}  # fmt: skip
+          "pandas": "['a b', 'refund']", "json": '["a b", "refund"]', "none": "[]"}  # fmt: skip
 
 
 def told(test: dict[str, Any], content: Any) -> tuple[str, str | None, str | None]:
