@@ -64,7 +64,7 @@ class Summary:
     - `quotes_lost`: on how many records a judge's quote is not in the text, by check.
     - `named`: by verdict the first records that do not pass, with their reasons.
     - `examples`: the first message of each kind of error; `varied`: kinds with other messages.
-    - `lost`: records that judges were asked about and that have no verdict, by verdict of `LOST`.
+    - `lost`: records without a verdict that another model may give one, by verdict of `LOST`.
     - `transient_errors`: records that are errors because the server failed; `misread`: those that
       are unreadable, but not for a refusal. Another call can help both.
     - `votes`: the votes of each check.
@@ -129,7 +129,6 @@ class Summary:
             self._count_cause(line, *cause)
         if verdict in _NAMED and len(self.named[verdict]) < FAILURES_SHOWN:
             self.named[verdict].append((line.name, line.reason or ": ".join(cause or ())))
-        self.lost[verdict] += verdict in LOST and line.asked
         self.people.add(line)
         count_votes(self.votes, line)
         self.edits += line.edits
@@ -156,6 +155,7 @@ class Summary:
     def _count_cause(self, line: Line, kind: str, message: str) -> None:
         """Count why a record has no verdict: its own error, or else its first lost vote's."""
         self.errors[kind] += 1
+        self.lost[line.verdict] += line.asked and kind != "test"
         self.bad_lines += line.verdict == Verdict.ERROR and _of_input(line)
         self.transient_errors += line.verdict == Verdict.ERROR and kind in _TRANSIENT
         self.misread += line.verdict == Verdict.UNREADABLE and kind != Refused.kind

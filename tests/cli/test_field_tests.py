@@ -157,6 +157,8 @@ def test_a_function_that_raises_is_an_error_of_that_check_alone(mails: Typed) ->
     others = {"short": "fail", "answer_contains": "pass"}
     assert checks(out)[1] == {**others, "broken": "error", "odd": "error"}
     assert "3 x test" in told
+    told = mails.text(*run, "-o", "o.jsonl")[2]
+    assert "error: 3" in told and "to ask another model" not in told
     Path("rules/checks.py").write_text("import gone")
     code, out, told = mails.text(*run)
     assert (code, out) == (2, "") and "ModuleNotFoundError: No module named 'gone'" in told
