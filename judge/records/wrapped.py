@@ -53,7 +53,7 @@ class Layout:
     form: Literal["list", "ids", "table", "unsure"]
     key: str = ""
     table: tuple[dict[str, Any], ...] = ()
-    candidates: tuple[tuple[str, ...], ...] = ()
+    candidates: tuple[str, ...] = ()
 
 
 def read_one_or_more(source: Input) -> Iterator[Record]:
@@ -117,7 +117,7 @@ def _unwrapped(source: Input, line: int, text: str) -> Iterator[Record]:
         yield json_item(source, place, row.encode("utf-8", "surrogateescape"), "character")
 
 
-def _unsure(name: str, candidates: tuple[tuple[str, ...], ...]) -> str:
+def _unsure(name: str, candidates: tuple[str, ...]) -> str:
     if not candidates:
         how = "write one object a row (pandas: orient='records', lines=True)"
         return f"{name} is one object that may hold columns: {how}"

@@ -86,11 +86,6 @@ def test_one_record_stays_one(items: ReadBack, record: dict[str, Any], indent: i
             {"mail": "Hi", "claims": [{"text": "x"}]},
             """take the rows, jq -c '.["claims"][]' a.json""",
         ),
-        (
-            {"evalId": "e", "results": {"version": 3, "results": ROWS}, "config": {}},
-            """take the rows, jq -c '.["results"]["results"][]' a.json""",
-        ),
-        ({"data": {"items": ROWS}}, """jq -c '.["data"]["items"][]' a.json"""),
         ({"id": "x", "data": ROWS}, "make it one record, jq -c . a.json"),
         ({"may": {"a": {"mail": "Hi"}, "b": {"mail": "Ho"}}}, "take the rows"),
         ({"id": ["a", "b"], "mail": ["Hi", "Ho"]}, "may hold columns: write one object a row"),
