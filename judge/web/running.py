@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from errno import EADDRNOTAVAIL
 from socket import gaierror
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 from judge.errors import UsageError
 from judge.run.stream import interrupts
 
 MAX_BODY = 8 * 1024 * 1024
 """Most bytes in the body of a request."""
+
+_LOG = logging.getLogger(__name__)
+
+
+def _of_the_server(record: logging.LogRecord) -> bool:
+    """Whether a fault is ours; aiohttp's words about a malformed request quote it."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError | web.RequestPayloadError)
+
+
+_LOG.addFilter(_of_the_server)
 
 
 async def run_app(
@@ -33,7 +46,7 @@ async def run_app(
     def stop(_: bool) -> None:
         loop.call_soon_threadsafe(end.set)
 
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
+    runner = web.AppRunner(app, access_log=None, logger=_LOG, shutdown_timeout=1)
     await runner.setup()
     try:
         try:

@@ -21,7 +21,7 @@ from judge.judging.answer_reader import FAR, Decision
 from judge.judging.judge import NOTHING_READ, Judge
 from judge.judging.prompts import lack
 from judge.profile import JudgeProfile
-from judge.questions.parts import MAX_ANSWERS, FirstToken
+from judge.questions.parts import MAX_ANSWERS
 from judge.questions.replies import YES_NO
 from judge.questions.rubric import Rubric
 from judge.records import Record
@@ -377,6 +377,6 @@ def _raw_rubric(ask: ClientQuestion, choices: Sequence[tuple[str, JsonText]]) ->
 
 
 def _rubric(question: str, words: Sequence[str]) -> Rubric:
-    first = FirstToken(question=question, words=tuple(words), means={w: w for w in words})
+    first = {"question": question, "words": [*words], "means": {w: w for w in words}}
     keys = {"name": "question", "question": question, "fields": [STATE], "answers": [*words]}
-    return Rubric.from_dict({**keys, "first_token": [first.model_dump(exclude_defaults=True)]})
+    return Rubric.from_dict({**keys, "first_token": [first]})

@@ -16,6 +16,7 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -88,7 +89,7 @@ def served(calibrated: Shell) -> Iterator[str]:
     process.send_signal(signal.SIGINT)
     out, rest = process.communicate(timeout=60)
     assert (process.returncode, out) == (0, b""), rest
-    assert b"Dear Ann" not in rest and b"Traceback" not in rest
+    assert b"Dear Ann" not in rest and b"Traceback" not in rest and b"[31m" not in rest
 
 
 def post(url: str, state: Any, questions: Any, key: str = KEY, **more: Any) -> tuple[int, Any]:
@@ -154,6 +155,7 @@ def test_other_questions_are_answered_by_the_model_as_it_stands_and_say_so(serve
         ({"mail": "Dear Ann"}, {"type": "noul"}, "email"),
         (None, {"type": "noul"}, "state"),
         (POLITE, {"type": "boolean"}, "type"),
+        (POLITE, {"type": "score", "criteria": [{"half": "\ud800"}, "b"]}, "Unicode"),
     ],
 )
 def test_what_cannot_be_answered_is_refused_with_its_place(
@@ -169,6 +171,11 @@ def test_strangers_and_floods_are_refused(served: str) -> None:
     assert post(served, {"email": "a" * 9_000_000}, ask)[0] == 413
     code, reply = post(served, POLITE, ask, model="gpt-9")
     assert code == 400 and "there is judge:profile@" in reply["detail"]["message"]
+    place = urlsplit(served)
+    with socket.create_connection((place.hostname, place.port)) as link:
+        # No HTTP; that nothing is logged of it, the fixture checks.
+        link.sendall(b"GET / HTTP/1.1\r\nAuthorization: Bearer \x1b[31mDear Ann\r\n\r\n")
+        assert b" 400 " in link.recv(4096)
 
 
 def test_a_judge_that_guesses_is_not_served(calibrated: Shell) -> None:
