@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import print_lines, print_table
+from judge.cli.printing import print_lines, print_output, print_table
 
 if TYPE_CHECKING:
     from judge.settings import Settings
@@ -46,7 +46,7 @@ def command(
     names = [name for name in fields if not changed or name in settings.sources]
     if as_json:
         content = {name: {"value": values[name], "source": sources[name]} for name in names}
-        typer.echo(redacted(json.dumps(content, ensure_ascii=False, indent=2)))
+        print_output(redacted(json.dumps(content, ensure_ascii=False, indent=2)))
         return
     found, mine = settings.config or found_file(), user_file()
     heads = (

@@ -307,6 +307,8 @@ class FieldTest(Section):
             fault = best_match(validator(self.json_schema or "").iter_errors(content))
         except Unresolvable as error:
             raise ValueError(f"the schema refers to what is not in it: {error}") from error
+        except RecursionError:
+            raise ValueError("the schema leads too deep into this JSON") from None
         if fault is None:
             return yes()
         return no(f"{fault.json_path}: {shortened(fault.message)}")

@@ -47,7 +47,10 @@ def test_each_setting_has_its_value_and_its_source(
     assert all(len(line) <= 80 for line in out.splitlines()[3:])
     changed = {line.partition(" ")[0] for line in typed.text(*words, "--changed")[1].splitlines()}
     assert changed >= {"timeout", "votes", "rounds", "fail_under"} and "reasks" not in changed
-    values = json.loads(typed.text(*words, "--json")[1])
+    monkeypatch.setenv("JUDGE_ON", "a\x9b31m\u202eb")
+    printed = typed.text(*words, "--json")[1]
+    values = json.loads(printed)
+    assert values["on"]["value"] == ["a\x9b31m\u202eb"] and "\\u009b31m\\u202e" in printed
     assert values["votes"] == {"value": 5, "source": "JUDGE_VOTES"}
     assert values["servers"]["value"]["lab"]["url"] == "http://lab/v1"
     for text in (out, json.dumps(values)):

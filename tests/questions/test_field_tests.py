@@ -180,6 +180,14 @@ def test_a_schema_fetches_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         told({"json_schema": '{"$ref": "http://127.0.0.1:9/x"}'}, "{}")
 
 
+def test_json_nested_deeper_than_a_schema_can_follow_is_not_decided() -> None:
+    tree = {"json_schema": '{"items": {"$ref": "#"}}'}
+    assert told(tree, "[[[]]]")[0] == "pass"
+    for schema, text in ((tree, "[" * 900 + "]" * 900), ({"json_schema": '{"$ref": "#"}'}, "{}")):
+        with pytest.raises(ValueError, match="the schema leads too deep into this JSON"):
+            told(schema, text)
+
+
 def test_the_language_of_a_text_is_told() -> None:
     pytest.importorskip("py3langid")
     test = {"language": ["en", "fr"]}
