@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import IO, Any, TypeAlias
+from xml.etree.ElementTree import ParseError
 
 from judge.errors import UsageError, missing_extra
 from judge.records.base import Problem, clip
 from judge.records.record import Record
-from judge.records.streams import CHUNK, SAMPLE, Input
+from judge.records.streams import CHUNK, SAMPLE, BrokenStreamError, Input
 
 # NUL, and what decoding with "surrogateescape" makes of bytes that are not UTF-8 (nothing else
 # gives these surrogates).
@@ -250,7 +251,7 @@ def read_xlsx(
         if size > _MAX_WORKBOOK:
             raise UsageError(f"{display} has {size} bytes unpacked: save it as .csv")
         book = load_workbook(file, read_only=True, data_only=True)
-    except (zipfile.BadZipFile, OSError, KeyError, ValueError) as error:
+    except (zipfile.BadZipFile, ParseError, OSError, KeyError, ValueError) as error:
         raise UsageError(f"{display} is not an Excel workbook (.xlsx): {error}") from error
     rows = _rows_of(book.worksheets, sheet, display)
     header = [_as_text(cell) for cell in next(rows, (0, []))[1]]
@@ -291,15 +292,18 @@ def _rows_of(sheets: Sequence[Any], name: str | None, display: str) -> _SheetRow
 
 def _filled(sheet: Any) -> _SheetRows:
     """Number and cells of each row that is not blank, without empty cells at its end. Excel saves
-    a carriage return as `_x000D_`."""
+    a carriage return as `_x000D_`. Raises STREAM_ERRORS if the sheet is damaged."""
     from openpyxl.utils.escape import unescape
 
-    for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
-        cells = [unescape(cell) if isinstance(cell, str) else cell for cell in row]
-        while cells and cells[-1] in (None, ""):
-            cells.pop()
-        if any(_as_text(cell).strip() for cell in cells):
-            yield number, cells
+    try:
+        for number, row in enumerate(sheet.iter_rows(values_only=True), 1):
+            cells = [unescape(cell) if isinstance(cell, str) else cell for cell in row]
+            while cells and cells[-1] in (None, ""):
+                cells.pop()
+            if any(_as_text(cell).strip() for cell in cells):
+                yield number, cells
+    except (ParseError, zipfile.BadZipFile) as error:
+        raise BrokenStreamError(f"the workbook is damaged ({error})") from error
 
 
 def _as_text(content: Any) -> str:

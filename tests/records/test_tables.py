@@ -191,6 +191,26 @@ def test_a_workbook_of_which_the_rows_cannot_be_told_is_refused(
         read(write("b.xlsx", "id,mail\n"))
 
 
+def test_the_rows_before_the_damage_of_a_workbook_are_read(items: ReadBack, write: Written) -> None:
+    whole = zipfile.ZipFile(io.BytesIO(workbook(a=[["id", "mail"], [1, "Hi"], [2, "Ho"]])))
+
+    def damaged(part: str, end: int) -> bytes:
+        """The workbook with only the characters of this part up to `end`."""
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w") as packed:
+            for name in whole.namelist():
+                text = whole.read(name)
+                packed.writestr(name, text[:end] if name.endswith(part) else text)
+        return out.getvalue()
+
+    sheet = next(n for n in whole.namelist() if b'<row r="3"' in whole.read(n))
+    first, rest = items("a.xlsx", damaged(sheet, whole.read(sheet).index(b'<row r="3"') + 9))
+    assert first.fields == {"id": 1, "mail": "Hi"} and rest.problem is not None
+    assert rest.problem.message.startswith("the workbook is damaged (")
+    with pytest.raises(UsageError, match="is not an Excel workbook"):
+        read(write("b.xlsx", damaged("workbook.xml", 80)))
+
+
 def test_a_sheet_of_a_workbook_is_named(write: Written) -> None:
     book = workbook(**{"Notes": [["x"], [0]], "May 2": [["id", "mail"], [7, "Hi"]]})
     path = write("a.xlsx", book)
