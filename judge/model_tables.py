@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 SECRET_NAME = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
 """Names whose values must not be in a file."""
 
+_SECRET_VARIABLE = re.compile("[A-Za-z_][A-Za-z0-9_]*(KEY|TOKEN|SECRET|PASSWORD)")
 _HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 _HeaderText = Annotated[str, Field(pattern=r"^[\x20-\x7e]*$")]
 
@@ -85,14 +86,23 @@ class Server(BaseModel):
     model_config = ConfigDict(extra="forbid")
     url: str
     protocol: Literal["openai", "systemone", "decisions"] = "openai"
-    key_env: str | None = Field(
-        default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*(KEY|TOKEN|SECRET|PASSWORD)$"
-    )
+    key_env: str | None = None
     key_header: _HeaderName | None = None
     headers: Mapping[_HeaderName, _HeaderText] = {}
     query: Mapping[str, str] = {}
     omit: tuple[Literal["temperature", "seed", "max_tokens", "strict", "system"], ...] = ()
     mode: Literal["json_schema", "tools", "json", "words"] | None = None
+
+    @field_validator("key_env")
+    @classmethod
+    def _of_a_secret(cls, name: str | None) -> str | None:
+        if name is not None and not _SECRET_VARIABLE.fullmatch(name):
+            # Without the text, which may be the key itself.
+            raise ValueError(
+                "name a variable that ends in KEY, TOKEN, SECRET or PASSWORD, so that its value "
+                "is redacted"
+            )
+        return name
 
     @field_validator("headers", "query")
     @classmethod

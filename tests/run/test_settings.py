@@ -250,6 +250,10 @@ def test_what_can_change_a_verdict_changes_the_fingerprint_and_nothing_else_does
         ('modl = "a:1"', {}, {}, r"\(modl\): unknown setting; did you mean model\?"),
         ("qqq = 1", {}, {}, r"unknown setting; there are abstain_margin, address, all_votes"),
         ("[servers.a]\nurl = 'mod'\nmod = 'json'", {}, {}, r"toml:3 .*did you mean 'mode'"),
+        *(
+            (f"[servers.a]\nurl = 'x'\nkey_env = '{name}'", {}, {}, r"toml:3 .*\): name a variable")
+            for name in ("LAB_CRED", "sk-abc123")
+        ),
         ("rounds = ", {}, {}, "judge.toml: Invalid value"),
         ('[prices."a:1"]\ninput = -1\noutput = 1', {}, {}, r"judge.toml:2 \(prices.a:1.input\): "),
         ('[prices."a:1"]\ninput = 1', {"OUTPUT": "7"}, {}, r"\(prices.a:1.output\): missing key"),
