@@ -231,9 +231,9 @@ def _csv_cell(cell: str | float | None) -> str | float | None:
     return cell if isinstance(cell, str) and _NEGATIVE.fullmatch(cell) else inert(cell)
 
 
-_FORMULA = re.compile(r"(\A|[;\t\n] *)([=+\-@＝＋－＠])")
-"""Where a spreadsheet may see a formula begin: also behind the separators of other locales, and
-with the full-width signs of East Asian ones."""
+_FORMULA = re.compile(r"(\A\ufeff?|[;\t\n] *)([=+\-@＝＋－＠])")
+"""Where a spreadsheet may see a formula begin: also behind the separators of other locales and the
+byte-order mark of a file, and with the full-width signs of East Asian locales."""
 
 
 def inert(cell: str | float | None) -> str | float | None:

@@ -56,10 +56,17 @@ def export(judge: Typed, name: str, source: str = "out.jsonl") -> bytes:
     "text", ["=1+1", "＝1+1", "\t=1", "a;=1+1", "a; ＠SUM(A1)", "a\n-1+2", "+1"]
 )
 def test_no_cell_is_a_formula_by_any_separator_or_script(judge: Typed, text: str) -> None:
-    """A spreadsheet cuts at the separator of its own locale, and knows full-width signs."""
-    judge.write("f.jsonl", [{"id": text, "judge": judged("pass", reason=text)}])
-    (row,) = csv.DictReader(io.StringIO(export(judge, "f.csv", "f.jsonl").decode(), newline=""))
-    cells = [part.strip(" ") for part in re.split("[;\t\n]", row["id"])]
+    """A spreadsheet cuts at the separator of its own locale, knows full-width signs, and drops a
+    byte-order mark at the beginning of a file."""
+    name = f"\ufeff{text}"
+    judge.write("f.jsonl", [{name: "x", "id": text, "judge": judged("pass", reason=text)}])
+    table = export(judge, "f.csv", "f.jsonl").decode("utf-8-sig")
+    (row,) = csv.DictReader(io.StringIO(table, newline=""))
+    cells = [
+        part.strip(" ")
+        for cell in (next(iter(row)), row["id"])
+        for part in re.split("[;\t\n]", cell)
+    ]
     assert not any(cell[:1] in tuple("=+-@＝＋－＠") for cell in cells if cell)
     assert row["id"].replace("'", "") == text
 
