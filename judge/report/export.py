@@ -216,7 +216,9 @@ def write_csv(lines: Judged, file: IO[bytes]) -> None:
     rows = _Rows(lines)
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(map(inert, rows.kinds))
+    first, *others = rows.kinds
+    # Spreadsheets drop a mark at the beginning of a file, and read a formula behind it.
+    table.writerow(map(inert, (first.lstrip("\ufeff"), *others)))
     table.writerows(map(_csv_cell, cells) for cells in rows)
     text.detach()
 
@@ -231,9 +233,9 @@ def _csv_cell(cell: str | float | None) -> str | float | None:
     return cell if isinstance(cell, str) and _NEGATIVE.fullmatch(cell) else inert(cell)
 
 
-_FORMULA = re.compile(r"(\A\ufeff?|[;\t\n] *)([=+\-@＝＋－＠])")
-"""Where a spreadsheet may see a formula begin: also behind the separators of other locales and the
-byte-order mark of a file, and with the full-width signs of East Asian locales."""
+_FORMULA = re.compile(r"(\A|[;\t\n] *)([=+\-@＝＋－＠])")
+"""Where a spreadsheet may see a formula begin: also behind the separators of other locales, and
+with the full-width signs of East Asian ones."""
 
 
 def inert(cell: str | float | None) -> str | float | None:
