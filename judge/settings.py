@@ -67,7 +67,9 @@ class CoreSettings(Options):
     final_model: Words = _models(
         "Model that decides at the end of a workflow.", default=(), unset="the judge"
     )
-    rewrite_model: str | None = _models("Model that rewrites, with --repair.", unset="the judge")
+    rewrite_model: str | None = _models(
+        "Model that rewrites, with --repair.", unset="the judge", needs="repair"
+    )
     model_for: Mapping[str, StepModel] = _models(
         "Model for one check or rewriter, such as insertion; repeatable. In judge.toml a table, "
         "which may also set a step's temperature.",
@@ -107,14 +109,8 @@ class CoreSettings(Options):
         "or a built-in rubric, by its name.",
         metavar="FILE|FOLDER|NAME",
     )
-    ask: Words = _several(
-        "Ask this question alone; repeatable.",
-        metavar="QUESTION",
-    )
-    name: Words = _several(
-        "Name of an --ask, in their order.",
-        metavar="NAME",
-    )
+    ask: Words = _several("Ask this question alone; repeatable.", metavar="QUESTION")
+    name: Words = _several("Name of an --ask, in their order.", metavar="NAME")
     compare: Words = _several(
         "Ask which field is best, in both orders.",
         metavar="A,B",
@@ -177,7 +173,9 @@ class CoreSettings(Options):
     )
     temperature: float = judging("Temperature of a single vote.", default=0.0, ge=0, le=2)
     vote_temperature: float = judging("Temperature of several votes.", default=0.7, ge=0, le=2)
-    rewrite_temperature: float = judging("Temperature of rewrites.", default=0.7, ge=0, le=2)
+    rewrite_temperature: float = judging(
+        "Temperature of rewrites.", default=0.7, needs="repair", ge=0, le=2
+    )
     max_tokens: int | None = judging(
         "Most tokens of a reply, reasoning included.",
         unset="the rubric's, plus room for a model's reasoning",

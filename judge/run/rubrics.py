@@ -206,8 +206,9 @@ class RubricSet:
         settings, workflows = self.settings, self.workflows()
         for name in Settings.model_fields:
             needed = option(name).needs
-            idle = needed and settings.given(name) and getattr(settings, name) is not False
-            if idle and not getattr(settings, needed):
+            idle = needed and settings.given(name) and not getattr(settings, needed)
+            value = getattr(settings, name)
+            if idle and value is not None and value is not False:
                 raise UsageError(f"{flag(name)} needs {flag(needed)}")
         if settings.repair and not any(workflow.rewrites for workflow in workflows):
             raise UsageError(f"--repair: the {workflows[0].name} workflow rewrites nothing")

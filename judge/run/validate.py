@@ -141,11 +141,22 @@ class Validation(Task):
         if self.ahead.first is not None:
             for message in self.resources.profiles.unmeasured(self._rubrics, self.ahead.first):
                 self.watcher.say(message)
-        if self.resources.settings.votes:
-            asked = (rubric.name for rubric in self._rubrics if not rubric.tested)
-            once = (self.resources.panel(name).votes_once for name in asked)
-            for message in dict.fromkeys(filter(None, once)):
+            for message in dict.fromkeys(self._idle(self.ahead.first.kind)):
                 self.watcher.note(message)
+
+    def _idle(self, kind: str) -> Iterator[str]:
+        """Yield messages about settings that have no effect on the checks of a kind of record."""
+        settings, context = self.resources.settings, self.resources.bound(kind).context
+        asked = (panel for panel in context.panels if panel.rubric.name in context.selected)
+        panels = [panel for panel in asked if not panel.rubric.tested]
+        if settings.votes:
+            yield from filter(None, (panel.votes_once for panel in panels))
+        judges = [judge for panel in panels for judge in panel.judges]
+        if settings.abstain_margin and not any(judge.probabilistic for judge in judges):
+            why = "no judge of these checks gives probabilities, as with --method logprobs"
+            yield f"--abstain-margin has no effect: {why}"
+        if settings.cheap_model and not any(panel.cheap for panel in panels):
+            yield "--cheap-model is not asked: no check asks by first token, or its margin is 0.5"
 
     def look_ahead(self) -> None:
         """Read ahead until one record can be judged and each field of --on, --by and --map has been

@@ -121,6 +121,21 @@ def test_a_judge_that_votes_once_among_several_votes_is_named(typed: Typed) -> N
     assert once not in typed.text(*TWO, "-o", "o.jsonl", "--overwrite")[2]
 
 
+def test_a_margin_or_a_cheap_model_without_effect_is_named(typed: Typed) -> None:
+    typed.script("b.yaml", [{"p_yes": 0.9}], method="logprobs")
+    one, other = (*ASK[:-2], "-m", "scripted:a.yaml"), (*ASK[:-2], "-m", "scripted:b.yaml")
+    margin, cheap = ("--abstain-margin", "0.1"), ("--cheap-model", "scripted:b.yaml")
+    for words, says in (
+        ((*one, *margin), "--abstain-margin has no effect: no judge"),
+        ((*one, *cheap, "--cheap-margin", "0.5"), "--cheap-model is not asked: "),
+        ((*other, *margin), ""),
+        ((*one, *margin, "--final-model", "scripted:b.yaml"), ""),
+        ((*one, *cheap), ""),
+    ):
+        told = typed.text(*words, "-o", "o.jsonl", "--overwrite")[2]
+        assert says in told and ("no effect" in told or "not asked" in told) == bool(says), told
+
+
 def test_a_panel_has_a_probability_where_each_judge_gives_one(typed: Typed) -> None:
     for name, chance in (("b", 0.9), ("c", 0.6)):
         typed.script(f"{name}.yaml", [{"p_yes": chance}], method="logprobs")

@@ -100,6 +100,8 @@ def test_a_repaired_record_counts_as_what_it_came_as(typed: Typed) -> None:
     [
         (("--rounds", "2"), "--rounds needs --repair"),
         (("--keep-dropped",), "--keep-dropped needs --repair"),
+        (("--rewrite-model", "openai:m"), "--rewrite-model needs --repair"),
+        (("--rewrite-temperature", "0"), "--rewrite-temperature needs --repair"),
         (("--fail-under-repaired", "1"), "--fail-under-repaired needs --repair"),
         (("--cheap-margin", "0.1"), "--cheap-margin needs --cheap-model"),
         (("--worker-gpus", "2"), "--worker-gpus 2 needs --engine ray; the engine is local"),
@@ -332,7 +334,8 @@ def test_prices_come_from_judge_toml(typed: Typed, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     code, _, told = typed.text("validate", *run, "--max-cost", "1", "-q")
     assert code == 2 and "--max-cost needs the price of openai:judge-1" in told
-    rewriter = (*run[:1], "-m", "scripted:yes.yaml", *run[3:], "--rewrite-model", run[2])
+    (typed.folder / "r.toml").write_text(f'rewrite_model = "{run[2]}"')
+    rewriter = (*run[:1], "-m", "scripted:yes.yaml", *run[3:], "--config", "r.toml")
     assert typed.text("validate", *rewriter, "--max-cost", "1", "-q")[0] == 0, "none is rewritten"
     assert "No price" not in typed.text("plan", *rewriter)[1]
     code, _, told = typed.text("validate", *rewriter, "--max-cost", "1", "-q", "--repair")
@@ -340,7 +343,7 @@ def test_prices_come_from_judge_toml(typed: Typed, monkeypatch: pytest.MonkeyPat
     unknown = typed.text("plan", *run)[1]
     assert "cost unknown" in unknown and "No price known for openai:judge-1: put" in unknown
     # The recipe in the message is one that works.
-    (typed.folder / "judge.toml").write_text("\n".join(told.splitlines()[1:]))
+    (typed.folder / "judge.toml").write_text("\n".join(told.splitlines()[2:]))
     _, shown, _ = typed.text("plan", *run, "--trust-config")
     least = next(line for line in shown.splitlines() if line.startswith("least"))
     words = least.replace(",", "").split()
