@@ -91,6 +91,8 @@ def write_sheet(
         raise UsageError(
             f"--workers: any number of people can answer a sheet of form {form.name}: leave it out"
         )
+    if control_share != CONTROL_SHARE and not controls:
+        raise UsageError("--control-share needs --controls, the labelled records to mix in")
     workers = workers or WORKERS
     asked = rubrics_asked(job, settings)
     for answer in (answer for rubric in asked for answer in (*rubric.answers, *opt_outs)):
