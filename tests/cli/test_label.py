@@ -264,7 +264,7 @@ def test_labels_go_to_no_record_with_another_text(typed: Typed, mapping: tuple[s
         (("mails.jsonl", "--ask", "Q?", "--on", "letter"), "--on letter: no record has this field"),
         (("mails.jsonl", "--ask", "Q?", "--on", "mial"), "did you mean mail?"),
         (("mails.jsonl", *ASK, "--by", "mail"), "--by needs --sample"),
-        (("mails.jsonl", *ASK, "--control-share", "0.3"), "--control-share needs --controls"),
+        (("mails.jsonl", *ASK[:2], *ASK[4:]), "--control-share needs --controls"),
         (("mails.jsonl", "--rubric", "on_topic"), "rubric on_topic: topic: no record has this"),
         (("plain.jsonl", *ASK), "field 'mail' would give the controls away"),
     ],
