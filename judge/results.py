@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 from judge.arguments import Pathlike, sources_of, texts
 from judge.errors import JudgeError, UsageError
 from judge.judgement import Judgement
+from judge.records.base import no_such_field
 from judge.records.lines import Lines
 from judge.report import files
 from judge.run.summary import Summary
@@ -60,10 +61,16 @@ class Judgements(list[Judgement]):
         return frame
 
     def summary(self, by: str | Sequence[str] = ()) -> Summary:
-        """The sums that `judge validate` prints, also by the values of the fields `by`."""
+        """The sums that `judge validate` prints, also by the values of the fields `by`.
+
+        Raises:
+            UsageError: no record has one of these fields.
+        """
         summary = Summary(texts(by))
         for line, _ in Lines.read(sources_of(self)):
             summary.add(line)
+        if self and (absent := summary.absent) is not None:
+            raise UsageError(no_such_field(f"--by {absent}", absent, self[0].record))
         return summary
 
     def report(self, out: Pathlike, **options: Any) -> files.Written:

@@ -186,6 +186,8 @@ def test_a_list_of_results_sums_up_and_is_a_page_a_file_and_a_table(asked: dict[
     assert isinstance(found, list) and found[1].record["id"] == "m2"
     assert str(found.summary()) == "2 records: 1 pass, 1 fail"
     assert found.summary(by="id").slices == {"m1": {"pass": 1}, "m2": {"fail": 1}}
+    with pytest.raises(UsageError, match="--by idd: no record has this field"):
+        found.summary(by=["id", "idd"])
     said = str(found).splitlines()
     assert said[:2] == ["2 records: 1 pass, 1 fail", "  m1: pass"] and said[2].startswith("  m2: ")
     found.report("page.html")

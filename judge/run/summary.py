@@ -48,7 +48,8 @@ _NAMED = (Verdict.FAIL, *UNDECIDED)
 class Summary:
     """Counts over output lines.
 
-    - `before_repair`: verdicts before repair; `slices`: these for each value of the fields `by`.
+    - `before_repair`: verdicts before repair; `slices`: these for each value of the fields `by`;
+      `there`: those of the fields `by` that a record has.
     - `scales`: lowest and highest score, by check; `unsure_scores`: scores of undecided checks.
     - `far`: records unlike a probe's labelled ones; `torn`: records on which the two orders of a
       comparison disagree; both by check.
@@ -80,6 +81,7 @@ class Summary:
         default_factory=lambda: defaultdict(Counter)
     )
     slices: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    there: set[str] = field(default_factory=set)
     records: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
     before_repair: Counter[str] = field(default_factory=Counter)
@@ -149,8 +151,7 @@ class Summary:
         unshown = [(c.get("reason") or "").startswith(LACKS) for c in last.values()]
         self.unshown += verdict == Verdict.ABSTAIN and bool(unshown) and all(unshown)
         usage = line.usage.as_json()
-        for name in ("replies", "input_tokens", "output_tokens"):
-            self.usage[name] += usage[name]
+        self.usage.update({n: usage[n] for n in ("replies", "input_tokens", "output_tokens")})
 
     def _count_cause(self, line: Line, kind: str, message: str) -> None:
         """Count why a record has no verdict: its own error, or else its first lost vote's."""
@@ -199,8 +200,9 @@ class Summary:
 
     def _slice(self, fields: Mapping[str, Any], verdict: str) -> None:
         """Count a record's verdict before repair by its values of the fields `by`."""
-        name = _joined(stratum(fields, self.by))
-        fits = name in self.slices or len(self.slices) < _MAX_SLICES
+        labels = stratum(fields, self.by)
+        self.there.update(n for n, t in zip(self.by, labels, strict=True) if t != NO_CONTENT)
+        fits = (name := _joined(labels)) in self.slices or len(self.slices) < _MAX_SLICES
         self.slices[name if fits else OTHERS][verdict] += 1
 
     @property
@@ -209,13 +211,12 @@ class Summary:
         return _joined(self.by)
 
     @property
-    def unsliced(self) -> bool:
-        """Whether no record has any of the fields `by`."""
-        return self.slices.keys() == {_joined([NO_CONTENT] * len(self.by))}
+    def absent(self) -> str | None:
+        """The first of the fields `by` that no record has."""
+        return next((name for name in self.by if name not in self.there), None)
 
     def largest_slices(self, *, all_values: bool = False) -> list[tuple[str, Counter[str]]]:
-        """The verdicts by value, most records first; the rarer ones summed unless
-        `all_values`."""
+        """The verdicts by value, most records first; rarer ones are summed unless `all_values`."""
         most = len(self.slices) if all_values else SLICES
         remainder = self.slices.get(OTHERS, Counter())
         pairs = [pair for pair in self.slices.items() if pair[0] != OTHERS]
@@ -352,7 +353,6 @@ class Summary:
             for rate, counts in rates
         )
         cascade = {"checks": self.cheap_votes, "by_cheap_model_alone": self.cheap_alone}
-        panels = self.panels
         scores = {name: self.mean_score(name) for name in self.scores}
         slices = {name: dict(counts) for name, counts in self.largest_slices()}
         return {
@@ -375,7 +375,7 @@ class Summary:
             **({"rankings": _plain(self.ranked())} if self.compared else {}),
             **({"cascade": cascade} if self.cheap_votes else {}),
             **({"orders_disagreed": dict(self.torn)} if self.torn else {}),
-            **({"panels": {n: p.as_json() for n, p in panels.items()}} if panels else {}),
+            **({"panels": {n: p.as_json() for n, p in self.panels.items()}} if self.panels else {}),
             "errors": dict(self.errors),
             "usage": dict(self.usage),
         }

@@ -28,7 +28,8 @@ def test_the_page_of_a_real_run_counts_as_its_summary_does(typed: Typed) -> None
     heads, *slices = rows(html, "By <bdi>label</bdi>")
     told_by = [dict(zip(heads[1:], map(int, row[1:3]), strict=False)) for row in slices]
     assert dict(zip([row[0] for row in slices], told_by, strict=True)) == summary["by"]["label"]
-    code, _, told_by_none = typed.text("report", "out.jsonl", "-o", "none.html", "--by", "lable")
+    words = ("report", "out.jsonl", "-o", "none.html", "--by", "label", "--by", "lable")
+    code, _, told_by_none = typed.text(*words)
     assert code == 2 and "--by lable: no record has this field; did you mean label?" in told_by_none
     assert not (typed.folder / "none.html").exists()
     seen = Seen(html)
