@@ -283,9 +283,9 @@ class FieldTest(Section):
         bounds = self.length
         assert bounds is not None
         if bounds.of == "entries":
-            if (listed := _list_of(content)) is None:
+            if (entries := _list_of(content)) is None:
                 return no(f"{_brief(content)} is not a list")
-            count = len(listed)
+            count = len(entries)
         else:
             text = as_text(content)
             count = word_count(text) if bounds.of == "words" else len(text)

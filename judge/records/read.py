@@ -124,16 +124,16 @@ def input_files(sources: Iterable[str], outputs: Iterable[Path] = ()) -> list[st
         UsageError: a folder or a pattern without such a file.
     """
     files: list[str] = []
-    written = {*map(os.path.realpath, outputs)}  # Of a loop of links, too.
+    outs = {*map(os.path.realpath, outputs)}  # Of a loop of links, too.
     for source in sources:
         path = Path(source)
         if path.is_dir() and not any((path / name).is_file() for name in _SAVED):
             inside = (file for file in sorted(path.iterdir()) if file.is_file() and _ending(file))
-            found = [str(file) for file in inside if os.path.realpath(file) not in written]
+            found = [str(file) for file in inside if os.path.realpath(file) not in outs]
             what = f"no file that ends in {', '.join(f'.{name}' for name in FORMATS)}"
         elif any(sign in source for sign in "*?[") and not path.exists():
             matches = sorted(glob(source, recursive=True))  # noqa: PTH207
-            found = [file for file in matches if os.path.realpath(file) not in written]
+            found = [file for file in matches if os.path.realpath(file) not in outs]
             what = "no such file"
         else:
             found, what = [source], ""

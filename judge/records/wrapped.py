@@ -134,12 +134,12 @@ def layout(fields: Mapping[str, Any]) -> Layout | None:
         return None
     if (table := _split(fields)) or (table := _columns(fields)):
         return table
-    nested = () if "id" in normalised(fields) else _rows_within(fields)
-    if not nested and all(isinstance(content, dict) for content in fields.values()):
+    inner = () if "id" in normalised(fields) else _rows_within(fields)
+    if not inner and all(isinstance(content, dict) for content in fields.values()):
         return _by_ids(fields)
     candidates = [key for key, content in fields.items() if _may_hold_rows(key, content)]
-    paths = (*nested, *map(_path, candidates))
-    if nested:
+    paths = (*inner, *map(_path, candidates))
+    if inner:
         return Layout("unsure", candidates=paths)
     keys = normalised(key for key in fields if key not in candidates) - _ABOUT_A_FILE
     if not candidates:

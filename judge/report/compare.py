@@ -197,11 +197,11 @@ def _series(runs: Mapping[str, Run], keys: Sequence[str]) -> dict[str, Series]:
         series[OVERALL] = list(chain.from_iterable(series.values()))
     without_verdict = {
         name
-        for name, marked in series.items()
-        if all(mark == Verdict.ANSWERED for _, marks in marked for mark in marks)
+        for name, items in series.items()
+        if all(mark == Verdict.ANSWERED for _, marks in items for mark in marks)
     }
     if without_verdict < series.keys():
-        series = {name: marked for name, marked in series.items() if name not in without_verdict}
+        series = {name: items for name, items in series.items() if name not in without_verdict}
     return series
 
 

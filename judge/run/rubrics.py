@@ -190,8 +190,8 @@ class RubricSet:
         if not models or self.settings.given("model_for"):
             return self
         steps = self._steps()
-        kept = {n: model for n, model in models.items() if n in steps or nearest(n, steps)}
-        return replace(self, settings=self.settings.model_copy(update={"model_for": kept}))
+        by_step = {n: model for n, model in models.items() if n in steps or nearest(n, steps)}
+        return replace(self, settings=self.settings.model_copy(update={"model_for": by_step}))
 
     def _refuse_unknown(self) -> None:
         """Refuse names in --check and --model-for that no workflow of the run has."""

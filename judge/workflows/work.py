@@ -166,9 +166,9 @@ class Work:
     async def additional(self, *, again: bool = True) -> None:
         """Make the user's own checks, by the final judge; with `again` also those that the loop
         judge has made on the current text."""
-        made = set() if again else {check.name for check in self.checks[self._older :]}
+        names = set() if again else {check.name for check in self.checks[self._older :]}
         for name in self.context.additional:
-            if name not in made:
+            if name not in names:
                 await self.check(name, by="final")
 
     def skip(self, name: str, reason: str, by: By) -> Check:
