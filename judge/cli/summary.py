@@ -251,9 +251,7 @@ def _answered(summary: Summary) -> Iterator[str]:
     """The mean score of each check that has scores, the mean recall of extractions, rankings, how
     often each label was the answer, the verdicts on entries, and how many quotes do not stand."""
     for name in summary.scores:
-        mean = summary.mean_score(name)
-        between = "" if mean.low is None else f", 95% interval {mean.low:.2f} to {mean.high:.2f}"
-        yield f"{name}: mean score {mean.value:.2f}{between} ({mean.n} of {mean.of} scored)"
+        yield f"{name}: {summary.mean_words(name)}"
     if recalls := summary.mean_recalls():
         records, values = recalls["records"], recalls["values"]
         yield (

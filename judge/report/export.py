@@ -356,14 +356,18 @@ def _xml(text: str) -> str:
 def write_markdown(
     lines: Judged,
     file: IO[bytes],
+    summary: Summary | None = None,
     *,
     listed: Sequence[str] = (Verdict.FAIL,),
     gates: Sequence[Gate] = (),
-    counting: bool = False,
 ) -> None:
-    """A summary for GitHub's step summary: the outcomes of the gates, the verdicts of each check,
-    and the first records with the `listed` verdicts; `counting` says that no answer passes."""
-    summary, shown = Summary(counting=counting), list[list[dict[str, str | None]]]()
+    """A summary for GitHub's step summary: the outcomes of the gates, the verdicts and the mean
+    score of each check, and the first records with the `listed` verdicts.
+
+    Args:
+        summary: an empty one, with what the run's description says about its rubrics.
+    """
+    summary, shown = summary or Summary(), list[list[dict[str, str | None]]]()
     for line, judgement in lines:
         summary.add(line)
         if judgement.verdict in listed and len(shown) < _SHOWN:

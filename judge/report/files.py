@@ -131,7 +131,8 @@ def export(
     """
     from judge.report.export import FORMS, write_junit, write_markdown
     from judge.run.gates import described_gates
-    from judge.run.rubrics import only_counted
+    from judge.run.rubrics import described_scales, only_counted
+    from judge.run.summary import Summary
 
     chosen, left_out = texts(verdicts), Counter[Verdict]()
     refuse_unknown_verdicts("--verdicts", chosen)
@@ -145,9 +146,9 @@ def export(
         if write is write_junit:
             write_junit(kept, file, gated=any(gate.is_floor for gate in described_gates(runs)))
         elif write is write_markdown:
-            listed, counting = chosen or (Verdict.FAIL,), only_counted(runs)
-            gates = described_gates(runs)
-            write_markdown(kept, file, listed=listed, gates=gates, counting=counting)
+            summary = Summary(scales=described_scales(runs), counting=only_counted(runs))
+            listed, gates = chosen or (Verdict.FAIL,), described_gates(runs)
+            write_markdown(kept, file, summary, listed=listed, gates=gates)
         else:
             write(kept, file)
     return Written(lines, {}, left_out)

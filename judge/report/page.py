@@ -32,7 +32,7 @@ from judge.report.entry import drawn, probability
 from judge.report.overview import Bar, LabelPair, Overview, columns_of
 from judge.report.runs import Run
 from judge.run.gates import GateOutcome, described_gates
-from judge.run.rubrics import only_counted
+from judge.run.rubrics import described_scales, only_counted
 from judge.run.summary import Summary
 from judge.stats import intervals
 from judge.stats.intervals import Estimate, wilson
@@ -112,8 +112,8 @@ def span(bar: Bar) -> str:
 
 
 def dollars(overview: Overview) -> str:
-    """The cost of the replies; "not known" if no line has one."""
-    if overview.unpriced == overview.summary.records:
+    """The cost of the replies; "not known" if no line has one above 0."""
+    if overview.unpriced and not overview.cost:
         return "not known"
     least = "at least " if overview.unpriced else ""
     return f"{least}${overview.cost:,.{4 if 0 < overview.cost < 0.1 else 2}f}"
@@ -201,8 +201,9 @@ def render(
     """
     described = described or {}
     rankings, counting = _rankings(described), only_counted(described.values())
+    scales = described_scales(described.values())
     whole, *parts = (
-        Overview(Summary(by, rankings=rankings, counting=counting), described)
+        Overview(Summary(by, scales, rankings=rankings, counting=counting), described)
         for _ in range(1 + len(lines.names))
     )
     runs = [Run(name) for name in lines.names]

@@ -177,7 +177,7 @@ class OpenScores:
         if self.counts_as is None:
             return f"{self.count} undecided, on an unknown scale"
         verb = "counts" if self.count == 1 else "count"
-        return f"{self.count} undecided {verb} as {self.counts_as:g}"
+        return f"{self.count} undecided {verb} as {self.counts_as:g}: {self.with_them:.2f}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,6 +37,13 @@ def described_rubrics(run: Mapping[str, Any]) -> dict[str, Rubric]:
     return own | same
 
 
+def described_scales(runs: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
+    """Lowest and highest score of the described runs' rubrics that have scores, by name; raises as
+    `own_rubrics`."""
+    rubrics = {name: rubric for run in runs for name, rubric in described_rubrics(run).items()}
+    return {name: (r.scale[0], r.scale[-1]) for name, r in rubrics.items() if r.scale}
+
+
 def only_counted(runs: Iterable[Mapping[str, Any]]) -> bool:
     """Whether no answer passes or fails in any of the described runs; raises as `own_rubrics`."""
     pairs = [(own_rubrics(run), name) for run in runs for name in run.get("rubrics", ())]

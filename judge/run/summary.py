@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from judge.errors import RateLimited, Refused, ServerFault
@@ -258,7 +259,14 @@ class Summary:
         n, total, squares = self.scores[name]
         from judge.stats.intervals import mean_of_sums
 
-        return mean_of_sums(int(n), total, squares, of=self.asked(name), scale=self.scales[name])
+        scale = self.scales.get(name, (-inf, inf))
+        return mean_of_sums(int(n), total, squares, of=self.asked(name), scale=scale)
+
+    def mean_words(self, name: str) -> str:
+        """`mean_score` in words."""
+        mean = self.mean_score(name)
+        between = "" if mean.low is None else f", 95% interval {mean.low:.2f} to {mean.high:.2f}"
+        return f"mean score {mean.value:.2f}{between} ({mean.n} of {mean.of} scored)"
 
     def ranked(self) -> dict[str, Ranking]:
         """The rankings that follow from the comparisons, by name."""

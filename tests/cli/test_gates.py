@@ -100,8 +100,13 @@ def test_scores_without_a_bound_have_a_mean_and_an_interval(mails: Typed) -> Non
     code, out, told = mails.text(*RUN, *TONE, "--limit", "3")
     assert code == 0
     # Mean 10/3, s = sqrt(13/3) = 2.0817, t(2) = 4.3027: 3.33 -+ 5.17, cut to the scale.
-    assert "tone: mean score 3.33, 95% interval 1.00 to 5.00 (3 of 3 scored)" in told
+    mean = "ean score 3.33, 95% interval 1.00 to 5.00 (3 of 3 scored)"
+    assert f"tone: m{mean}" in told
     assert lines(out.encode())[0]["judge"]["checks"][0]["score"] == 5
+    mails.text(*RUN, *TONE, "--limit", "3", "-o", "o.jsonl")
+    mails.text("report", "o.jsonl", "-o", "o.html")
+    mails.text("export", "o.jsonl", "-o", "o.md")
+    assert mean in mails.read("o.html").decode() and mean in mails.read("o.md").decode()
 
 
 @pytest.mark.parametrize(
@@ -137,9 +142,13 @@ def test_a_gate_holds_checks_and_means_to_a_bound(
 @pytest.mark.parametrize(
     ("gate", "code", "told"),
     [
-        ("mean tone >= 3", 1, "does not hold (5.00, 1 of 10 decided; 9 undecided count as 1)"),
-        ("mean tone >= 1.4", 3, "holds (5.00, 1 of 10 decided; 9 undecided count as 1)"),
-        ("mean tone <= 5", 3, "holds (5.00, 1 of 10 decided; 9 undecided count as 5)"),
+        (
+            "mean tone >= 3",
+            1,
+            "does not hold (5.00, 1 of 10 decided; 9 undecided count as 1: 1.40)",
+        ),
+        ("mean tone >= 1.4", 3, "holds (5.00, 1 of 10 decided; 9 undecided count as 1: 1.40)"),
+        ("mean tone <= 5", 3, "holds (5.00, 1 of 10 decided; 9 undecided count as 5: 5.00)"),
         ("mean tone < 5", 1, "does not hold (5.00, 1 of 10 decided"),
     ],
 )
@@ -227,9 +236,9 @@ def test_the_page_has_the_outcome_of_each_gate(mails: Typed) -> None:
     # 5, 4, 1 and one without a score: from 11 / 4 to 15 / 4.
     scored = "3 of 4 decided; 1 undecided counts as"
     assert gates_on_page(mails) == [
-        ["mean tone > 3.7", "undecided", "3.33", f"{scored} 1"],
-        ["mean tone >= 3.9", "does not hold", "3.33", f"{scored} 1"],
-        ["mean tone < 3.75", "undecided", "3.33", f"{scored} 5"],
+        ["mean tone > 3.7", "undecided", "3.33", f"{scored} 1: 2.75"],
+        ["mean tone >= 3.9", "does not hold", "3.33", f"{scored} 1: 2.75"],
+        ["mean tone < 3.75", "undecided", "3.33", f"{scored} 5: 3.75"],
     ]
     mails.text(*RUN, *TWO, "-o", "o.jsonl", "--overwrite")
     assert gates_on_page(mails) == []

@@ -196,7 +196,7 @@ def test_what_the_judge_was_asked_about_stands_first() -> None:
     """A run on `text`, which the records have under another name; of a run that is not known the
     record's own order stays."""
     line = {"id": "a", "country": "JP", "E-Mail": "Hello.", "judge": judged()}
-    own = {"polite": {"fields": ["text"], "question": "Is it polite?"}}
+    own = {"polite": {"name": "polite", "fields": ["text"], "question": "Is it polite?"}}
     run = {"own": own, "settings": {"map": ["text=E-Mail"]}}
     for described, names in (({"f1": run}, ["E-Mail", "country"]), ({}, ["country", "E-Mail"])):
         lines = Lines(items([line]), ["o"])
@@ -370,6 +370,8 @@ def test_scores_labels_cost_and_questions_are_told() -> None:
     ):
         assert told in words, told
     assert words.count("Not asked") == 1, "among the settings of the run alone"
+    without_price = [judged_as(2, "2", None), judged_as(2, "2", 0.0)]
+    assert "Cost not known" in Seen(page(without_price)).words, "of the other no reply was asked"
     assert rows(html, "Labels and verdicts") == [
         ["Label", "2", "4"],
         ["2", "1", "0"],
