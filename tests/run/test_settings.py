@@ -219,6 +219,8 @@ def test_what_can_change_a_verdict_changes_the_fingerprint_and_nothing_else_does
         "rounds": repaired,
         "keep_dropped": repaired,
         "one_pass": repaired,
+        "rewrite_model": repaired,
+        "rewrite_temperature": repaired,
         "votes": {"method": "structured"},
         "reasoning_effort": {"model": ("openai:m",)},
     }
