@@ -143,14 +143,15 @@ def _is_own(path: Path) -> bool:
 
 
 def refuse_stray(settings: Settings, command: str = "validate") -> None:
-    """Raises UsageError for a Ray setting with another engine or command."""
+    """Raises UsageError for a Ray setting typed with another engine, or for Ray with another
+    command."""
     if settings.engine == "ray" and command != "validate":
         raise UsageError(
             f"only validate and generate run with engine = ray, and {command} does not: take "
             "JUDGE_ENGINE out of the environment, or engine out of judge.toml"
         )
     for name in ("address", "workers", "worker_gpus"):
-        if settings.given(name) and settings.engine != "ray":
+        if settings.typed(name) and settings.engine != "ray":
             value = f"{flag(name)} {getattr(settings, name)}"
             raise UsageError(f"{value} needs --engine ray; the engine is {settings.engine}")
 

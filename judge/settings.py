@@ -269,6 +269,10 @@ class CoreSettings(Options):
         """Whether a flag, variable or argument, not a file, set it for this run."""
         return name in self.model_fields_set and self._sources.get(key(name)) not in self._files
 
+    def typed(self, name: str) -> bool:
+        """Whether a flag or argument set it, not a variable or file, which serve many runs."""
+        return self.given(name) and self._sources.get(key(name)) != variable(name)
+
     @property
     def questions(self) -> Words:
         """The questions of the command line; if there are any, nothing else is asked."""

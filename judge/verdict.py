@@ -248,6 +248,17 @@ class Check(LinePart):
         """The verdict on each value after voting; None stands for the record."""
         return {value: verdict for value, (verdict, _) in self.outcomes().items()}
 
+    @property
+    def lacks_votes(self) -> bool:
+        """Whether it abstains on a value about which the panel lost a vote."""
+        undecided = {v for v, verdict in self.verdicts().items() if verdict is Verdict.ABSTAIN}
+        return self.verdict is Verdict.ABSTAIN and any(
+            answer.verdict in LOST and answer.value in undecided
+            for vote in self.votes
+            if vote.part == "panel"
+            for answer in vote.evidence
+        )
+
     def supporting_evidence(self) -> tuple[Answer, ...]:
         """The answers that support the verdicts, each once, in the order of the values.
 

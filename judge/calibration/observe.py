@@ -11,6 +11,7 @@ from judge.digest import digest
 from judge.errors import BackendError, Unread
 from judge.judging.answer_reader import mean_of
 from judge.judging.classifiers import Observation
+from judge.judging.injection import injections
 from judge.judging.judge import NOTHING_READ, Judge, Sampling
 from judge.judging.panel import mean_score
 from judge.judging.prompts import lack
@@ -141,6 +142,7 @@ async def observe(
     sampling: Sampling = Sampling(),  # noqa: B008 (frozen)
     tokens: bool = True,
     state: bool = False,
+    screened: bool = True,
     progress: Callable[[int], None] = lambda count: None,
 ) -> list[LabelledAnswer]:
     """The judge's answer to each item, in order.
@@ -152,6 +154,7 @@ async def observe(
         sampling: temperature and seed of the votes.
         tokens: whether a probabilistic judge's first tokens are read.
         state: whether its hidden state is read.
+        screened: whether nothing is asked about a text that looks like a message to the judge.
         progress: called with the number of finished items.
 
     Raises:
@@ -174,6 +177,8 @@ async def observe(
         record = record_for(item, judge.rubric)
         if record.problem is not None:
             return LabelledAnswer(item, AnswerOutcome.SKIPPED, reason=record.problem.message)
+        if screened and (found := injections(judge.rubric, record)):
+            return LabelledAnswer(item, AnswerOutcome.SKIPPED, reason=found[0].why_not_asked)
         try:
             if judge.probabilistic:
                 return await _read(judge, item, record, tokens=tokens, state=state)

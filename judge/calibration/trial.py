@@ -111,6 +111,7 @@ class CheckData:
             sampling=Sampling(warm, settings.seed),
             tokens=not probed,
             state=probed or (settings.method is None and states),
+            screened=settings.on_injection == "abstain",
             at_once=self.resources.models.slots,
             progress=lambda count: self.progress(name, judge.client.spec, count, len(items)),
         )

@@ -206,7 +206,7 @@ def _advice(report: Report, job: Job, settings: Settings) -> str | None:
         if not any(counts.values()):
             return None
         why = " or ".join(reason for reason, number in counts.items() if number)
-        records = f"{counted(sum(counts.values()), 'record')} without a verdict because {why}"
+        records = f"{counted(sum(counts.values()), 'record')} undecided because {why}"
         return f"{records}; {again} asks once more"
     if report.exit_code == Exit.USAGE and not count:
         return None  # The same command would end in the same way.

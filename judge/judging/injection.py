@@ -20,6 +20,7 @@ from itertools import islice
 
 from judge.judging.prompts import CONTROL, list_field
 from judge.questions.rubric import Rubric
+from judge.reasons import LOOKS_HOSTILE
 from judge.records import Record
 from judge.records.kinds import kind_named
 from judge.records.names import plain_name
@@ -54,6 +55,11 @@ class Injection:
     field: str
     form: str
     passage: str
+
+    @property
+    def why_not_asked(self) -> str:
+        """The reason of a check that is not made because of it."""
+        return f"not asked: text in {self.field} {LOOKS_HOSTILE} ({self.form})"
 
 
 def injections(rubric: Rubric, record: Record) -> tuple[Injection, ...]:

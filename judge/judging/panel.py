@@ -18,7 +18,6 @@ from judge.judging.injection import injections
 from judge.judging.judge import Judge, Sampling
 from judge.questions.parts import Bound
 from judge.questions.rubric import Rubric
-from judge.reasons import LOOKS_HOSTILE
 from judge.records import Record
 from judge.verdict import SETTLED, Answer, Check, Verdict, Vote, worst
 from judge.voting import PASS_OR_FAIL, needed
@@ -194,7 +193,6 @@ class Panel:
         passages = injections(self.rubric, record) if self.on_injection == "abstain" else ()
         if not passages:
             return None
-        first = passages[0]
         evidence = (
             Answer(
                 verdict=Verdict.ABSTAIN,
@@ -203,8 +201,7 @@ class Panel:
             )
             for passage in passages
         )
-        reason = f"not asked: text in {first.field} {LOOKS_HOSTILE} ({first.form})"
-        return {"reason": reason, "evidence": tuple(evidence)}
+        return {"reason": passages[0].why_not_asked, "evidence": tuple(evidence)}
 
     def _outcome(self, check: Check) -> dict[str, Any]:
         """Verdict, answer, score and reason of the check, from its votes."""

@@ -30,7 +30,7 @@ from judge.records.base import (
 from judge.records.jsonfiles import dump_judged, shortened
 from judge.records.read import MAX_LINE, read
 from judge.records.record import Record
-from judge.verdict import LOST, PERSON, Usage, Verdict
+from judge.verdict import LOST, PERSON, Check, Usage, Verdict
 
 FINISHED = frozenset(map(str, Verdict)) - {str(Verdict.ERROR), str(Verdict.SKIPPED)}
 """Verdicts of records that a run judged to the end."""
@@ -113,6 +113,14 @@ class Line:
     def finished(self) -> bool:
         """Whether a run judged the record to the end."""
         return self.verdict in FINISHED and isinstance(self.fingerprint, str)
+
+    @property
+    def lacks_votes(self) -> bool:
+        """Whether the record abstains for want of a vote that another reply could give."""
+        return self.verdict == Verdict.ABSTAIN and any(
+            check["verdict"] == Verdict.ABSTAIN and Check.model_validate(check).lacks_votes
+            for check in self.last_checks.values()
+        )
 
     @property
     def asked(self) -> bool:

@@ -48,7 +48,8 @@ class LookAhead:
         self._rubrics, self._columns = rubrics, settings.columns
         self._whole = any(not (rubric.fields or rubric.tested) for rubric in rubrics)
         self._search = search or self._whole
-        self._on, self._by = {*settings.on}, {*by}
+        self._on = {*settings.on} if settings.questions else set[str]()
+        self._by = {*by}
         self._paths = {flag_of(name, path): path for name, path in self._columns.items()}
         self._judged: list[Record] = []
         self._askable, self._reason = not rubrics, ""

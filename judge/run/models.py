@@ -105,7 +105,8 @@ class Models:
 
     @property
     def rewriter(self) -> str:
-        return "" if self.idle else self.settings.rewrite_model or self.judges[0]
+        named = self.settings.rewrite_model if self.settings.repair else None
+        return "" if self.idle else named or self.judges[0]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -330,7 +331,7 @@ def refuse_unfit(settings: Settings, clients: Collection[Client]) -> None:
             f"--max-cost needs the price of {unpriced[0]}; put it in {user_file()}:\n"
             f'[prices."{unpriced[0]}"]\ninput = 1.0   # USD for a million tokens\noutput = 2.0'
         )
-    if settings.reasoning_effort and not any(
+    if settings.typed("reasoning_effort") and not any(
         _speaks_openai(type(client.backend)) for client in clients
     ):
         raise UsageError(
@@ -342,8 +343,8 @@ def refuse_unfit(settings: Settings, clients: Collection[Client]) -> None:
 def _refuse_for_decisions(settings: Settings, clients: Collection[Client]) -> None:
     """Refuse several votes if all judges are decision models, which repeat their answer."""
     names = {client.spec for client in clients if client.decides}
-    judges = settings.model
-    if (settings.votes or 1) > 1 and judges and names.issuperset(judges):
+    judges, votes = settings.model, settings.votes if settings.typed("votes") else None
+    if (votes or 1) > 1 and judges and names.issuperset(judges):
         raise UsageError(
             f"--votes {settings.votes}: {judges[0]} is a decision model, which answers the same "
             "question the same way; leave --votes out, or name another model beside it"

@@ -40,8 +40,9 @@ class Resumption:
 
     Args:
         info_of: how lines of a workflow or benchmark are made now.
-        rejudge: verdicts whose records are judged again, besides `REDONE`. If any are given, lines
-            with another fingerprint are kept; otherwise they are refused.
+        rejudge: verdicts whose records are judged again, besides `REDONE` and those that abstain
+            for want of a vote. If any are given, lines with another fingerprint are kept; otherwise
+            they are refused.
         described_by: the file whose description covers these lines, too (None: their own).
 
     Raises:
@@ -96,7 +97,9 @@ class Resumption:
                     f"{self.out}: line {self._count} was not written by judge, so --resume "
                     "cannot continue: remove it, or name another file with -o"
                 )
-            stands = line.verdict not in again if line.finished else line.fingerprint is None
+            stands = line.fingerprint is None
+            if line.finished:
+                stands = line.verdict not in again and not line.lacks_votes
             if not stands and line.decided:
                 stands = line.verdict not in REDONE
                 self.by_people += stands

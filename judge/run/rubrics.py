@@ -14,7 +14,7 @@ from judge.questions.from_flags import rubrics_from_flags, test_from_flag
 from judge.questions.ready_made import builtin, ready, ready_made
 from judge.questions.rubric import ASKED, Rubric, load
 from judge.records.kinds import RECORD
-from judge.settings import Settings, flag, option, variable
+from judge.settings import Settings, flag, option
 from judge.workflows import Workflow
 from judge.workflows.load import load_workflow, workflow_names
 
@@ -90,6 +90,7 @@ class RubricSet:
             origin = "test" if name in asked else "rubric"
             _refuse_unnamed_code(settings, origin, by_name[name])
         rubrics_of_run = cls(settings, by_name, additional)._without_idle_steps()
+        rubrics_of_run = rubrics_of_run._without_idle_repair()
         rubrics_of_run._refuse_unknown()
         rubrics_of_run._refuse_idle()
         return rubrics_of_run
@@ -209,16 +210,24 @@ class RubricSet:
             _refuse_strange(f"{flag('model_for')} {name}", "step", name, self._steps())
 
     def _refuse_idle(self) -> None:
-        """Refuse options that would have no effect, and --repair if no workflow rewrites."""
-        settings, workflows = self.settings, self.workflows()
+        """Refuse typed options that would have no effect."""
+        settings = self.settings
         for name in Settings.model_fields:
             needed = option(name).needs
-            idle = needed and settings.given(name) and not getattr(settings, needed)
+            idle = needed and settings.typed(name) and not getattr(settings, needed)
             value = getattr(settings, name)
             if idle and value is not None and value is not False:
                 raise UsageError(f"{flag(name)} needs {flag(needed)}")
-        if settings.repair and not any(workflow.rewrites for workflow in workflows):
+
+    def _without_idle_repair(self) -> Self:
+        """These without a variable's or file's `repair` if no workflow rewrites; a typed one is
+        refused."""
+        settings, workflows = self.settings, self.workflows()
+        if not settings.repair or any(workflow.rewrites for workflow in workflows):
+            return self
+        if settings.typed("repair"):
             raise UsageError(f"--repair: the {workflows[0].name} workflow rewrites nothing")
+        return replace(self, settings=settings.model_copy(update={"repair": False}))
 
 
 def rankings_of(rubrics: Iterable[Rubric]) -> dict[str, dict[str, list[str]]]:
@@ -232,9 +241,7 @@ def rankings_of(rubrics: Iterable[Rubric]) -> dict[str, dict[str, list[str]]]:
 
 def _tests_alone(settings: Settings, rubrics: Sequence[Rubric]) -> bool:
     """Whether the run has only tests, and names neither a model nor a check that would ask one."""
-    # An environment variable names the model of every run, a flag that of this one.
-    named = settings.given("model") and settings.sources.get("model") != variable("model")
-    asks = named or settings.check or settings.profile
+    asks = settings.typed("model") or settings.check or settings.profile
     return bool(rubrics) and not asks and all(rubric.tested for rubric in rubrics)
 
 
@@ -272,11 +279,12 @@ def _asked(settings: Settings) -> list[Rubric]:
     """
     questions, names = settings.questions, settings.name
     if not questions:
-        if settings.on:
+        if settings.typed("on"):
             raise UsageError("--on needs --ask: it names the fields shown")
-        if settings.answers or settings.pass_ or names:
+        if any(map(settings.typed, ("answers", "pass_", "name"))):
             raise UsageError("--answers, --pass and --name need --ask")
-    if settings.tie and not settings.compare:
+        names = ()
+    if settings.typed("tie") and settings.tie and not settings.compare:
         raise UsageError("--tie needs --compare: two fields, such as --compare a,b")
     if len(settings.compare) == 1:
         raise UsageError(f"--compare {settings.compare[0]}: name two fields or more, as in a,b")
@@ -300,7 +308,7 @@ def _asked(settings: Settings) -> list[Rubric]:
             settings.pass_,
             name=name,
             compare=settings.compare,
-            tie=settings.tie,
+            tie=settings.tie and bool(settings.compare),
         )
     ]
 

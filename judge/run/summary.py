@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from judge.errors import RateLimited, Refused, ServerFault
+from judge.errors import RateLimited, Refused, ServerFault, Trouble
 from judge.judging.answer_reader import FAR, ORDERS_DISAGREE
-from judge.judging.judge import QUOTE_NOT_FOUND
+from judge.judging.judge import NOTHING_READ, QUOTE_NOT_FOUND
 from judge.judging.prompts import LACKS
 from judge.records.base import NO_CONTENT, stratum
 from judge.records.lines import Line
@@ -67,8 +67,8 @@ class Summary:
     - `named`: by verdict the first records that do not pass, with their reasons.
     - `examples`: the first message of each kind of error; `varied`: kinds with other messages.
     - `lost`: records without a verdict that another model may give one, by verdict of `LOST`.
-    - `transient_errors`: records that are errors because the server failed; `misread`: those that
-      are unreadable, but not for a refusal. Another call can help both.
+    - `transient_errors`: records that are not decided because the server failed; `misread`: because
+      no reply could be read, but not for a refusal. Another call can help both.
     - `votes`: the votes of each check.
     - `people`: records that people decided, by the judges' verdict and the final one.
     """
@@ -155,12 +155,13 @@ class Summary:
         self.usage.update({n: usage[n] for n in ("replies", "input_tokens", "output_tokens")})
 
     def _count_cause(self, line: Line, kind: str, message: str) -> None:
-        """Count why a record has no verdict: its own error, or else its first lost vote's."""
+        """Count why a record is not decided: its own error, or else its first lost vote's."""
         self.errors[kind] += 1
         self.lost[line.verdict] += line.asked and kind != "test"
         self.bad_lines += line.verdict == Verdict.ERROR and _of_input(line)
-        self.transient_errors += line.verdict == Verdict.ERROR and kind in _TRANSIENT
-        self.misread += line.verdict == Verdict.UNREADABLE and kind != Refused.kind
+        self.transient_errors += kind in _TRANSIENT
+        unread = line.verdict == Verdict.UNREADABLE or kind in (*get_args(Trouble), NOTHING_READ)
+        self.misread += unread and kind != Refused.kind
         if self.examples.setdefault(kind, message) != message:
             self.varied.add(kind)
 
@@ -243,8 +244,10 @@ class Summary:
         return counts.total() - counts[Verdict.SKIPPED]
 
     def voted(self, name: str) -> int:
-        """On how many records judges were asked for a check."""
-        return self.asked(name) - sum(n for (of, _), n in self.unasked.items() if of == name)
+        """On how many records a check has an answer, or one that abstains, not only lost votes."""
+        lost = sum(self.checks[name][verdict] for verdict in LOST)
+        unasked = sum(n for (of, _), n in self.unasked.items() if of == name)
+        return self.asked(name) - unasked - lost
 
     def unread(self, name: str) -> int:
         """How many error lines lack this check, so that its verdict is unknown."""
@@ -406,23 +409,27 @@ def _joined(contents: Sequence[str]) -> str:
     )
 
 
+def _lost(vote: Mapping[str, Any]) -> bool:
+    return any(part["verdict"] in LOST for part in (vote, *(vote.get("evidence") or ())))
+
+
 def _of_input(line: Line) -> bool:
     """Whether the input is at fault for a line's error (no model was asked): its line is named."""
     return not line.asked and "line" in (line.error or {})
 
 
 def _cause(line: Line) -> tuple[str, str] | None:
-    """(kind, message) of why a record has no verdict; None if it has one."""
+    """(kind, message) of why a record has no verdict, or abstains for want of a vote; else None."""
     if error := line.error:
         if not _of_input(line):
             return error["type"], error["message"]
         file = f" of {error['file']}" if error.get("file") else ""
         return error["type"], f"line {error['line']}{file}: {error['message']}"
-    if line.verdict not in LOST:
+    if line.verdict not in LOST and not line.lacks_votes:
         return None
     checks = [check for check in line.checks if check["verdict"] == line.verdict]
     votes = (vote for check in checks for vote in check.get("votes", ()))
-    reason = next((v["reason"] for v in votes if v["verdict"] in LOST and v.get("reason")), None)
+    reason = next((v["reason"] for v in votes if _lost(v) and v.get("reason")), None)
     if reason is None:
         # A benchmark's line, which has no votes of its own.
         return line.verdict, line.reason

@@ -372,7 +372,8 @@ RANKING = """
 {% set two = prompt.split('[answer 2')[1].split('[end')[0] %}
 {% set better = one[-5:-1] < two[-5:-1] %}
 {"quote": null, "reason": "So.", "answer":
- "{{ '1' if 'torn' in one else 'tie' if one[-5:-1] == two[-5:-1] else '1' if better else '2' }}"}
+ "{{ '1' if 'torn' in one else '9' if 'lost' in one else
+     'tie' if one[-5:-1] == two[-5:-1] else '1' if better else '2' }}"}
 """
 
 
@@ -397,8 +398,9 @@ def test_three_fields_are_ranked_by_all_pairs_in_both_orders(typed: Typed) -> No
     assert "the orders disagreed in 3 of 18 comparisons" in " ".join(told.split())
     assert {*summary["answers"]} == {"better_old_new", "better_old_my_own", "better_new_my_own"}
     lacking = {k: v for k, v in records[5].items() if k != "new"}
-    typed.write("fewer.jsonl", [lacking, lacking | {"new": ""}, *records[:5]])
-    told = typed.text("validate", "fewer.jsonl", *run[:-2], "-m", model)[2]
+    lost = dict.fromkeys(records[0], "lost")  # its replies cannot be read
+    typed.write("fewer.jsonl", [lacking, lacking | {"new": ""}, lost, *records[:5]])
+    told = typed.text("validate", "fewer.jsonl", *run[:-2], "-m", model, "--reasks", "0")[2]
     assert "the orders disagreed in 2 of 17 comparisons" in " ".join(told.split())
     assert typed.text("report", "o.jsonl", "-o", "o.html")[0] == 0
     assert "Ranking by <bdi>better</bdi>" in typed.read("o.html").decode()

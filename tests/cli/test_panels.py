@@ -109,6 +109,47 @@ def test_abstained_records_are_named_and_the_gate_says_how_they_count(typed: Typ
     assert 'failures="2" errors="0" skipped="4"' in typed.read("o.xml").decode()
 
 
+def test_a_vote_that_the_server_lost_is_asked_again_by_resume(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the vote of b, r0 passes and r4 abstains, because the judges differ."""
+    lost = [{"when": {"id": f"r{n}"}, "error": "server-fault", "times": 1} for n in (0, 4)]
+    replies = [{"when": {"id": f"r{n}"}, "reply": answer("yes")} for n in (0, 1, 2, 3, 6, 7)]
+    typed.script("b.yaml", [*lost, *replies, {"reply": answer("no")}])
+    run = (*TWO, "-o", "o.jsonl", "--summary", "s.json")
+    with monkeypatch.context() as once:
+        once.setattr("judge.judging.transport.MAX_TRIES", 1)
+        code, _, told = typed.text(*run)
+    before = lines(typed.read("o.jsonl"))
+    assert code == 0 and [n for n, line in enumerate(before) if abstains(line)] == [0, 4, 5, 6, 7]
+    assert "2 records undecided because the server failed; the same command with --resume" in told
+    assert json.loads(typed.read("s.json"))["errors"] == {"server-fault": 2}
+    told = typed.text(*run, "--resume")[2]
+    after = lines(typed.read("o.jsonl"))
+    assert [n for n, line in enumerate(after) if abstains(line)] == [4, 5, 6, 7]
+    assert " 8 kept, " in told and "undecided because" not in told
+    assert after[5:] == before[5:]
+
+
+def lines(text: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def abstains(line: dict[str, Any]) -> bool:
+    return bool(line["judge"]["verdict"] == "abstain")
+
+
+def test_a_lost_vote_that_changes_nothing_is_not_asked_again(typed: Typed) -> None:
+    typed.script("b.yaml", [{"error": "bad-request"}])
+    entries = {"name": "fine", "question": "Fine?", "each": "parts"}
+    (typed.folder / "fine.yaml").write_text(json.dumps(entries))
+    typed.write("r.jsonl", [{"id": f"r{n}", "text": "x", "parts": ["a", "b"]} for n in (0, 9)])
+    three = ("validate", "r.jsonl", "--rubric", "./fine.yaml", *THREE[6:], "-o", "o.jsonl")
+    assert typed(*three).returncode == 0
+    assert [*map(abstains, lines(typed.read("o.jsonl")))] == [False, True]
+    assert " 1 kept, " in typed.text(*three, "--resume")[2]
+
+
 def test_a_judge_that_votes_once_among_several_votes_is_named(typed: Typed) -> None:
     typed.script("b.yaml", [{"p_yes": 0.9}], method="logprobs")
     once = "scripted:b.yaml: one vote"

@@ -120,6 +120,39 @@ def test_a_word_that_would_change_nothing_is_refused(
     assert code == 2 and message in told, told
 
 
+def test_variables_that_do_not_apply_change_nothing(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (typed.folder / "fine.yaml").write_text("name: fine\nquestion: Fine?\n")
+    runs = [
+        ("validate", "n.jsonl", "-m", "scripted:yes.yaml", *words, "-q")
+        for words in (("--check", "relevance"), ("--ask", "Fine?"), ("--rubric", "./fine.yaml"))
+    ]
+    before = [typed.text(*run) for run in runs]
+    for name, value in {
+        "REWRITE_MODEL": "openai:without-a-key",
+        "CHEAP_MARGIN": "0.1",
+        "WORKERS": "2",
+        "TIE": "1",
+        "REASONING_EFFORT": "low",
+    }.items():
+        monkeypatch.setenv(f"JUDGE_{name}", value)
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    after = [typed.text(*run) for run in runs]
+    assert [code for code, *_ in after] == [0, 0, 0], after
+    verdicts = [
+        [[line["judge"]["verdict"] for line in lines(out.encode())] for _, out, _ in results]
+        for results in (before, after)
+    ]
+    assert verdicts[0] == verdicts[1]
+    with monkeypatch.context() as repairing:
+        repairing.setenv("JUDGE_REPAIR", "1")
+        assert typed.text(*runs[1]) == after[1]
+    for name, value in {"ON": "gone", "ANSWERS": "a,b", "PASS": "a", "NAME": "n"}.items():
+        monkeypatch.setenv(f"JUDGE_{name}", value)
+    assert (typed.text(*runs[0]), typed.text(*runs[2])) == (after[0], after[2])
+
+
 def test_rounds_in_a_file_wait_for_a_repair(typed: Typed) -> None:
     (typed.folder / "judge.toml").write_text("rounds = 2\n")
     assert typed(*RUN, "--trust-config").returncode == 0
@@ -390,7 +423,7 @@ def test_records_without_a_verdict_are_named_with_the_command_that_asks_again(
         "  r.jsonl:9  bad-input: line 9: a record must be an object, not a list",
     ]
     assert "to ask another model: --resume --rejudge unreadable,error -m MODEL" in told
-    assert "6 records without a verdict because no reply could be read; the same" in text
+    assert "6 records undecided because no reply could be read; the same" in text
     again = (*words, "--resume", "--rejudge", "unreadable,error", "-m")
     code, _, text = typed.text(*again, typed.script("good.yaml", [{"reply": good}]))
     # No model reads the line that is no record, so none is offered.
