@@ -51,7 +51,7 @@ class AnswerOutcome(StrEnum):
 SETTLED = frozenset((Verdict.PASS, Verdict.FAIL, Verdict.ANSWERED))
 """The verdicts of sure answers."""
 
-SOUND = frozenset((Verdict.PASS, Verdict.SKIPPED))
+SOUND = frozenset((Verdict.PASS, Verdict.ANSWERED, Verdict.SKIPPED))
 """The verdicts of checks that let a record through."""
 
 PERSON: Literal["person"] = "person"

@@ -181,11 +181,13 @@ def _announce_replaced(generator: Generator, sources: Sequence[str], options: Dr
     """Print which fields of the first source line what is written replaces; standard input cannot
     be read ahead."""
     from judge.generate.generator import rows
+    from judge.records.kinds import normalise, normalised
 
     files = [source for source in sources if source != "-"]
     lines = rows(files, options) if generator.writes and files else ()
     first = next((line.visible for line in lines if line.fields is not None), {})
-    if names := [name for name in generator.writes if name in first]:
+    written = normalised(generator.writes)
+    if names := [name for name in first if normalise(name) in written]:
         keep = f"--map OTHER_NAME={names[0]} keeps the source's"
         print_message(f"what is written replaces {', '.join(names)} of the source; {keep}")
 

@@ -6,10 +6,12 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from itertools import product
 from typing import Any
 from zlib import crc32
 
+from judge.records.base import LabelError, at
 from judge.records.lines import Line
 from judge.records.words import words_of
 
@@ -95,12 +97,12 @@ class Diversity:
         self.near += nearest is not None and nearest[1] >= NEAR
         self._sketches.append((line.name, sketch))
         self._first.setdefault(sketch, line.name)
-        found = {name: list(_texts(line.fields.get(name))) for name in self.values}
+        found = {name: list(_texts(_content(line, name))) for name in self.values}
         for name, values in found.items():
             self.values[name].update(values)
         if self.cross is not None:
             self.crossed.update(product(found[self.cross[0]], found[self.cross[1]]))
-        inside = _INSIDE.findall(str(line.fields.get(self.text) or ""))
+        inside = _INSIDE.findall(str(_content(line, self.text) or ""))
         capitals = [word for word in inside if word[0].isupper()]
         self._capitalised.update(dict.fromkeys(capitals, 1))
         self._inside, self._capitals = self._inside + len(inside), self._capitals + len(capitals)
@@ -109,7 +111,7 @@ class Diversity:
             self._grams[size] = total + max(1, len(words) - size + 1), grams
 
     def _words(self, line: Line) -> list[str]:
-        return words_of(str(line.fields.get(self.text) or ""))
+        return words_of(str(_content(line, self.text) or ""))
 
     def _sketch(self, words: Sequence[str]) -> frozenset[int]:
         return frozenset(sorted(_hashes(words, SHINGLE))[:SKETCH])
@@ -143,6 +145,13 @@ def _hashes(words: Sequence[str], size: int) -> set[int]:
     """Hashes of the runs of `size` words; of all words together if there are fewer."""
     runs = range(max(1, len(words) - size + 1))
     return {crc32(" ".join(words[n : n + size]).encode("utf-8", "surrogatepass")) for n in runs}
+
+
+def _content(line: Line, name: str) -> Any:
+    """The content of a field, or at a path; None if there is none."""
+    with suppress(KeyError, LabelError):
+        return line.fields[name] if name in line.fields else at(line.fields, name)
+    return None
 
 
 def _texts(content: Any) -> Iterator[str]:

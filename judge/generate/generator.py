@@ -17,7 +17,7 @@ from judge.judgement import Judgement
 from judge.questions.replies import NewFields
 from judge.questions.rubric import Rubric
 from judge.records import Record, mapped
-from judge.records.base import LINEAGE, LabelError
+from judge.records.base import LINEAGE, LabelError, normalise, own_id
 from judge.records.words import MIN_WORDS, telling_texts
 from judge.run.job import Job
 from judge.verdict import SOUND, last_of_each
@@ -134,10 +134,11 @@ def draft_of(
         row: the source line that it is made from, its parent.
         index: the draft's number in its set, from 1.
     """
-    parent = (row.fields or {}).get("id", f"{row.source}#{row.line}")
+    parent = own_id(row.visible) or f"{row.source}#{row.line}"
     lineage = {"set": set_name, "seed": seed, "index": index, "parent": parent}
     head = {"id": f"{set_name}-{seed}-{index}"}
-    return Record(row.source, row.line, {**head, **fields, LINEAGE: lineage}, among=row.among)
+    others = {name: content for name, content in fields.items() if normalise(name) != "id"}
+    return Record(row.source, row.line, {**head, **others, LINEAGE: lineage}, among=row.among)
 
 
 Contents = Callable[[Record, int], Iterable[Mapping[str, Any]]]

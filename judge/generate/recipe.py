@@ -35,11 +35,11 @@ from judge.questions.keys import NAME
 from judge.questions.replies import NewFields, new_fields
 from judge.questions.rubric import Rubric
 from judge.records import Record
-from judge.records.base import no_such_field
+from judge.records.base import LINEAGE, RESERVED, no_such_field
 from judge.records.kinds import normalise, normalised
 from judge.run.look_ahead import MAX_LOOK_AHEAD
 from judge.run.rubrics import collect
-from judge.workflows import State, Workflow
+from judge.workflows import State, Work, Workflow
 from judge.yamlfile import read_mapping
 
 GENERATORS = "judge.generators"
@@ -78,6 +78,7 @@ class Recipe(BaseModel):
     counted: tuple[str, ...] = ()
 
 
+_OWN = ("id", RESERVED, LINEAGE, "labels")
 _WRITER = ("name", "title", "source", "fields", "needs", "question", "examples", "max_tokens")
 
 
@@ -104,6 +105,9 @@ def load_recipe(name: str) -> Generator:
     problem = "the writer is shown this field of the source: give what it writes another name"
     if both := [n for n, field in enumerate(recipe.writes) if normalise(field) in shown]:
         raise source.refused((("writes", str(number)), problem) for number in both)
+    if taken := [n for n, field in enumerate(recipe.writes) if field in _OWN]:
+        problem = "judge itself writes this field: give what the model writes another name"
+        raise source.refused((("writes", str(number)), problem) for number in taken)
     beside = [
         str(path.parent / rubric) if "/" in rubric or rubric.endswith((".yaml", ".yml")) else rubric
         for rubric in recipe.rubrics
@@ -134,8 +138,10 @@ def _generator(
         plain=True,
     )
 
+    replaced = normalised(recipe.writes)
+
     def content(row: Record) -> dict[str, Any]:
-        return {k: c for k, c in row.visible.items() if k not in ("id", *recipe.writes)}
+        return {k: c for k, c in row.visible.items() if normalise(k) not in replaced}
 
     def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
         compared = (*recipe.counted, *([recipe.text] if recipe.text else []))
@@ -188,21 +194,28 @@ def _with_fields(
 def _graph(writer: str, reply: type[NewFields], checks: Sequence[str]) -> Any:
     """writing -> judging <-> writing."""
 
+    def findings(work: Work) -> list[str]:
+        return objections(work, (*checks, *work.context.additional))
+
     async def writing(state: State) -> None:
         work = state["work"]
-        await compose(work, writer, reply, "record", objections(work, checks))
+        await compose(work, writer, reply, "record", findings(work))
 
     async def judging(state: State) -> None:
+        work = state["work"]
+        if failed := await work.test():
+            work.stop(failed)
+            return
         for name in checks:
-            await state["work"].check(name)
-        await state["work"].additional()
+            await work.check(name)
+        await work.additional()
 
     def after_writing(state: State) -> str:
         return END if state["work"].notes else "judging"
 
     def after_judging(state: State) -> str:
         work = state["work"]
-        return "writing" if objections(work, checks) and work.round <= work.rounds else END
+        return "writing" if findings(work) and work.round <= work.rounds else END
 
     builder = StateGraph(State)
     builder.add_node("writing", writing)

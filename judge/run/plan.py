@@ -297,11 +297,19 @@ class PlannedWork(Work):
         super().__init__(record, context)
         self._calls = calls
 
+    async def test(self) -> str | None:
+        failed = await super().test()
+        # A test that no made-up text passes would hide the questions behind it.
+        return None if self.written else failed
+
     async def votes(self, panel: Panel, by: By) -> Check:
         record, rubric = self.record, panel.rubric
         check = Check(name=rubric.name, by=by, verdict=Verdict.ABSTAIN, round=self.round)
         if rubric.tested:  # It costs nothing, and decides whether the others are asked.
             self._calls.usage.setdefault(f"{rubric.name} (test)", Usage())
+            if self.written:  # The text is made up: no test can tell.
+                verdict = Verdict.FAIL if self._calls.fails else Verdict.PASS
+                return check.model_copy(update={"verdict": verdict})
             return await super().votes(panel, by)
         if (reason := panel.why_not_asked(record)) is not None:
             return check.model_copy(update=reason)

@@ -129,20 +129,23 @@ class Work:
     async def test(self) -> str | None:
         """Make the user's own tests, which cost nothing. Returns the name of a failed test that is
         marked `first`, after which nothing else is asked."""
-        for name in self.context.additional:
-            rubric = self.context.loop_panels[name].rubric
+        for name, panel in self.context.loop_panels.items():
+            rubric = panel.rubric
             if rubric.tested:
-                check = await self.check(name, by="final")
+                check = await self.check(name, by=self._judge_of(name))
                 if rubric.first and check is not None and check.verdict is Verdict.FAIL:
                     return name
         return None
 
     def stop(self, failed: str) -> None:
-        """Skip every check that was not made, because the test `failed` failed."""
+        """Skip every check that was not made of this text, because the test `failed` failed."""
+        made = {check.name for check in self.checks[self._older :]}
         for name in self.context.loop_panels:
-            if name in self.context.selected and self.last(name) is None:
-                by: By = "final" if name in self.context.additional else "loop"
-                self.skip(name, f"not made: {failed} failed", by)
+            if name in self.context.selected and name not in made:
+                self.skip(name, f"not made: {failed} failed", self._judge_of(name))
+
+    def _judge_of(self, name: str) -> By:
+        return "final" if name in self.context.additional else "loop"
 
     async def votes(self, panel: Panel, by: By) -> Check:
         """The panel's check of the current record; raises as `check`."""

@@ -1,0 +1,114 @@
+"""What a recipe's rubrics may be, and which fields its drafts have."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import lines
+from tests.cli.typed import Typed
+
+RECIPE = """\
+name: writer
+fields: [email]
+question: "Write a reply.{% if findings %} AGAIN {{ findings }}{% endif %}"
+writes: [reply]
+rubrics: [friendly.yaml]
+"""
+FRIENDLY = "name: friendly\nfields: [reply]\nquestion: Is it friendly?\n"
+SHORT = "name: short\nfields: [reply]\ntest: {length: {of: words, most: 3}}\nfirst: true\n"
+YES = {"when": {"rubric": "friendly"}, "reply": {"reason": "", "answer": "yes", "quote": None}}
+WRITER = [
+    YES,
+    {"when": {"contains": "AGAIN"}, "reply": {"reply": "Thank you much."}},
+    {"reply": {"reply": "Thank you very much indeed."}},
+]
+
+
+@pytest.fixture
+def typed(typed: Typed) -> Typed:
+    """A recipe, a rubric, a test and two e-mails."""
+    for name, text in (("r.yaml", RECIPE), ("friendly.yaml", FRIENDLY), ("short.yaml", SHORT)):
+        (typed.folder / name).write_text(text)
+    typed.write("in.jsonl", [{"id": n, "email": f"Mail {n}."} for n in "ab"])
+    return typed
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_test_comes_before_the_questions_and_is_written_anew_for(typed: Typed, own: bool) -> None:
+    typed.script("w.yaml", WRITER)
+    words = ("generate", "r.yaml", "in.jsonl", "-m", "scripted:w.yaml")
+    if own:
+        (typed.folder / "r.yaml").write_text(RECIPE.replace("y.yaml", "y.yaml, short.yaml"))
+    else:
+        words += ("--rubric", "./short.yaml")
+    code, out, err = typed.text(*words)
+    assert code == 0 and "2 of 2 drafts kept" in err, err
+    # Of five words nothing is asked; of three the judge is.
+    assert " 6 calls" in err
+    for line in lines(out.encode()):
+        came = {(c["check"], c["round"]): c["verdict"] for c in line["judge"]["checks"]}
+        assert came == {
+            ("short", 1): "fail",
+            ("friendly", 1): "skipped",
+            ("short", 2): "pass",
+            ("friendly", 2): "pass",
+        }
+    # A plan makes texts up, of which no test can tell: it counts them as all other questions.
+    _, plan, _ = typed.text(*words, "--dry-run")
+    rows = dict(row.rsplit(maxsplit=2)[::2] for row in plan.splitlines()[2:5])
+    assert rows == {"rewriting": "8", "short (test)": "0", "friendly (loop)": "8"}, plan
+    least = {row.split()[0]: row.rsplit(maxsplit=2)[1] for row in plan.splitlines()[2:5]}
+    assert least == {"rewriting": "2", "short": "0", "friendly": "2"}
+
+
+def test_a_question_whose_answers_are_counted_rejects_nothing(typed: Typed) -> None:
+    tone = "name: tone\nfields: [reply]\nquestion: Which tone?\nanswers: [formal, casual]\n"
+    (typed.folder / "tone.yaml").write_text(tone)
+    said = {"reason": "", "answer": "formal", "quote": None}
+    typed.script("w.yaml", [{"when": {"rubric": "tone"}, "reply": said}, *WRITER])
+    words = ("generate", "r.yaml", "in.jsonl", "-m", "scripted:w.yaml", "--rubric", "./tone.yaml")
+    code, out, err = typed.text(*words)
+    assert code == 0 and "2 of 2 drafts kept" in err and " 6 calls" in err, err
+    verdicts = [[c["verdict"] for c in line["judge"]["checks"]] for line in lines(out.encode())]
+    assert verdicts == [["pass", "answered"]] * 2
+
+
+def test_a_draft_has_one_id_and_names_the_line_that_it_is_made_from(typed: Typed) -> None:
+    typed.script("w.yaml", WRITER)
+    words = ("generate", "r.yaml", "in.csv", "-m", "scripted:w.yaml")
+    for column, more in (("ID", ()), ("_id", ()), ("nr", ("--map", "id=nr"))):
+        (typed.folder / "in.csv").write_text(f"{column},email\nm-1,Hello.\n")
+        code, out, err = typed.text(*words, *more)
+        (line,) = lines(out.encode())
+        assert code == 0 and (line["id"], line["lineage"]["parent"]) == ("r-0-1", "m-1"), err
+        assert {*line} == {"id", "email", "lineage", "reply", "judge"}
+
+
+def test_what_is_written_replaces_a_column_however_it_is_spelt(typed: Typed) -> None:
+    typed.script("w.yaml", WRITER)
+    (typed.folder / "in.csv").write_text("email,Reply\nHello.,Mine.\n")
+    words = ("generate", "r.yaml", "in.csv", "-m", "scripted:w.yaml")
+    code, _, err = typed.text(*words, "-o", "kept.jsonl")
+    assert code == 0 and "what is written replaces Reply of the source" in err
+    # So that judges of the set know which of the two is meant.
+    assert typed.text("validate", "kept.jsonl", "--rubric", "./friendly.yaml", *words[3:])[0] == 0
+
+
+@pytest.mark.parametrize("field", ["id", "judge", "lineage", "labels"])
+def test_a_field_that_judge_writes_itself_is_refused(typed: Typed, field: str) -> None:
+    (typed.folder / "r.yaml").write_text(RECIPE.replace("[reply]", f"[{field}]"))
+    code, out, err = typed.text("generate", "r.yaml", "in.jsonl", "-m", "scripted:w.yaml")
+    assert (code, out) == (2, "") and "r.yaml:4: writes.0: judge itself writes this field" in err
+
+
+def test_a_field_inside_an_object_is_counted(typed: Typed) -> None:
+    typed.script("w.yaml", WRITER)
+    (typed.folder / "r.yaml").write_text(f"{RECIPE}counted: [meta.country, meta.tags]\n")
+    metas = [{"country": "JP", "tags": ["x", "y"]}, {"country": "PE", "tags": ["x"]}]
+    typed.write("in.jsonl", [{"email": "Hello.", "meta": meta} for meta in metas])
+    words = ("generate", "r.yaml", "in.jsonl", "-m", "scripted:w.yaml", "--summary", "s.json")
+    assert typed.text(*words)[0] == 0
+    counts = json.loads(typed.read("s.json"))["diversity"]["counts"]
+    assert counts == {"meta.country": {"JP": 1, "PE": 1}, "meta.tags": {"x": 2, "y": 1}}
