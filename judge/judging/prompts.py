@@ -26,8 +26,7 @@ CONTROL = re.compile(
     """
 )
 """Where a control token of a chat template begins. Engines interpret such a token in a record's
-text
-(llama.cpp does, and so do tokenizers of transformers): the text would end its message."""
+text (llama.cpp does, and so do tokenizers of transformers): the text would end its message."""
 
 
 def without_controls(text: str) -> str:
@@ -70,12 +69,17 @@ def shown_texts(rubric: Rubric, record: Record) -> dict[str, str]:
     return {name: record.texts[name] for name in rubric.shown(record.texts).values()}
 
 
+def mark_of(rubric: Rubric, record: Record) -> str:
+    """The mark of the fence around the record's texts in the rubric's prompts."""
+    return record.mark(rubric.shown(record.texts).values())
+
+
 @dataclass(frozen=True, slots=True)
 class Framing:
     """How a prompt separates the record from the question about it.
 
     `system` is the system message (None: the rubric's); `shown` takes a field's
-    name, its text and the record's mark; `resumed` leads from worked examples back to the record.
+    name, its text and the fence's mark; `resumed` leads from worked examples back to the record.
     """
 
     system: str | None
@@ -119,11 +123,16 @@ def messages(
         assert rubric.first_token is not None
         question, swap = rubric.first_token[step].question, rubric.first_token[step].swap
     fields = rubric.shown(record.texts, swap=swap)
-    blocks = [framing.shown(t, record.texts[name], record.mark) for t, name in fields.items()]
+    mark = mark_of(rubric, record)
+
+    def shown(name: str, text: str) -> str:
+        return framing.shown(name, text, mark)
+
+    blocks = [shown(title, record.texts[name]) for title, name in fields.items()]
     names = variables_of(question)
     variables: dict[str, str] = {}
     if names or rubric.each:
-        variables = _variables(rubric, record, numbers, passages, findings, framing)
+        variables = _variables(rubric, record, numbers, passages, findings, shown)
     text = render(question, variables)
     entry = entry_name(rubric.each) if rubric.each and not rubric.lists_entries else None
     if entry and entry not in names:
@@ -152,11 +161,8 @@ def _variables(
     numbers: Sequence[int],
     passages: Sequence[str],
     findings: Sequence[str],
-    framing: Framing,
+    shown: Callable[[str, str], str],
 ) -> dict[str, str]:
-    def shown(name: str, text: str) -> str:
-        return framing.shown(name, text, record.mark)
-
     def listed(name: str, entries: Iterable[tuple[int, str]]) -> str:
         # Further lines are indented, so that none looks like another entry.
         lines = (f"{n}. " + "\n      ".join(entry.splitlines()) for n, entry in entries)
@@ -200,16 +206,16 @@ def typed_question(
     instructions, kind, choices = _typed_parts(rubric, question)
     names = variables_of(instructions) | ({entry_name(rubric.each)} if rubric.each else set())
 
-    def named(name: str, text: str, mark: str) -> str:
+    def named(name: str, text: str) -> str:
         if name in names:
             state[name] = without_controls(text)
         return f"`{name}`"
 
     for title, name in rubric.shown(record.texts, swap=question.swap).items():
         state[title] = without_controls(record.texts[name])
-    variables = _variables(rubric, record, numbers, (), (), Framing(None, named, ""))
+    variables = _variables(rubric, record, numbers, (), (), named)
     if variables["label"] not in ("", *get_args(Label), *rubric.answers):
-        variables["label"] = named("label", variables["label"], record.mark)
+        variables["label"] = named("label", variables["label"])
     text = render(instructions, variables).strip()
     if rubric.system_message:
         text = f"{rubric.system_message}\n\n{text}"

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from judge.backends.base import Call, Origin
 from judge.judging.client import Client
 from judge.judging.judge import Sampling
-from judge.judging.prompts import list_field, messages
+from judge.judging.prompts import list_field, mark_of, messages
 from judge.questions.evidence import ReplyContext
 from judge.questions.replies import Reply
 from judge.questions.rubric import Rubric
@@ -64,6 +64,6 @@ class Rewriter:
             entries={n: record.entry(list_name, n) or "" for n in numbers},
             typed=record.typed,
             passages=len(passages),
-            mark=record.mark,
+            mark=mark_of(self.rubric, record),
         )
         return await self.client.ask(call, reply.sized(len(passages) or len(numbers)), context)

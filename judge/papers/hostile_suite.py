@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, TypeAdapter
 
 from judge.errors import UsageError
-from judge.judging.prompts import Framing, lack
+from judge.judging.prompts import Framing, lack, mark_of
 from judge.questions.parts import Section, Text
 from judge.questions.rubric import Rubric
 from judge.records import Record
@@ -259,7 +259,7 @@ def _injected(
         question=rubric.title,
         reply=_reply(rubric, answer),
         planted=planted,
-        mark=subject.mark,
+        mark=mark_of(rubric, subject),
     )
     if attack.encode is not None:
         injection = ENCODINGS[attack.encode](injection)

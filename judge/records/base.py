@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -269,11 +270,17 @@ def put(fields: dict[str, Any] | list[Any], path: str, content: object) -> None:
         container[key] = json.dumps(opened, ensure_ascii=False) if in_cell else opened
 
 
+_EIGHT_DIGITS = re.compile(r"(?=([0-9a-f]{8}))")
+
+
 def fence_mark(seed: str, texts: Sequence[str]) -> str:
-    """8 hex digits that none of the texts holds; `seed` is a hash of them, in hex digits."""
+    """8 hex digits that none of the texts holds; the first 8 of `seed`, if possible."""
     mark = seed[:8]
-    while any(mark in text for text in texts):
-        mark = digest(mark.encode() + seed.encode(), 4)
+    if any(mark in text for text in texts):
+        # At once, because a text may hold many of those that would follow.
+        held = {run[1] for text in texts for run in _EIGHT_DIGITS.finditer(text)}
+        while mark in held:
+            mark = digest(mark.encode() + seed.encode(), 4)
     return mark
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from judge.digest import digest
 from judge.judgement import verdict_columns
 from judge.records.base import (
     LINEAGE,
@@ -109,7 +110,6 @@ class Record:
       the key in `visible` of each of its fields
     - `repeated`: whether an earlier record has the same id
     - `rewrites`: new texts of fields
-    - `first_mark`: the mark of the record that this one was made from
 
     Derived values (texts, hash, prompts) are computed once, on first use.
     """
@@ -128,7 +128,6 @@ class Record:
     names: Mapping[str, str] = field(default_factory=dict)
     repeated: bool = False
     rewrites: Mapping[str, str] = field(default_factory=dict)
-    first_mark: str = ""
 
     @property
     def readable(self) -> bool:
@@ -185,22 +184,30 @@ class Record:
         return self.name or str(self.typed.get("id", f"#{self.line}"))
 
     @cached_property
-    def _hash_and_mark(self) -> tuple[str, str]:
-        plain, seed = hashed_json(self.fields or {})
-        return seed, fence_mark(seed, [plain, *self.rewrites.values()])
-
-    @property
     def content_hash(self) -> str:
         """The hash of the record's own fields, in any order."""
-        return self._hash_and_mark[0]
+        return hashed_json(self.fields or {})[1]
 
-    @property
-    def mark(self) -> str:
-        """The fence around the record's texts in prompts: 8 hex digits that none of them holds.
+    def mark(self, names: Iterable[str]) -> str:
+        """The fence in prompts that show these fields: 8 hex digits that no text of the record
+        holds.
 
-        Edits keep it, so that a prompt's prefix stays the same up to the first edited word.
+        It is derived from these fields as they were read. So a new column or label changes no
+        prompt, and an edit only from the first edited word on.
         """
-        return self.first_mark or self._hash_and_mark[1]
+        key = tuple(sorted(names))
+        if key not in self._marks:
+            texts = [hashed_json(self.fields or {})[0], *self.rewrites.values()]
+            if r"\\u" in texts[0]:
+                # JSON in a text: an escape may stand for a digit of the mark.
+                texts += (entry for name in self.texts for entry in self.entries(name))
+            seed = digest([self._texts_read.get(name, "") for name in key])
+            self._marks[key] = fence_mark(seed, texts)
+        return self._marks[key]
+
+    @cached_property
+    def _marks(self) -> dict[tuple[str, ...], str]:
+        return {}
 
     # ------------------------------------------------------------ what judges see
 
@@ -258,10 +265,19 @@ class Record:
 
         The kind's lists are numbered from 1.
         """
-        contents = self.contents()
+        if not self.rewrites:
+            return self._texts_read
+        return Texts({**self._contents_read, **self.rewrites}, own_fields(self.visible))
+
+    @cached_property
+    def _texts_read(self) -> Texts:
+        return Texts(self._contents_read, own_fields(self.visible))
+
+    @cached_property
+    def _contents_read(self) -> dict[str, Any]:
         listed = kind_named(self.kind).listed
-        contents |= {n: _numbered(self.entries(n)) for n in listed if n in self.lists}
-        return Texts({**contents, **self.rewrites}, own_fields(self.visible))
+        lists = {n: _numbered(self.entries(n)) for n in listed if n in self.lists}
+        return self.contents() | lists
 
     @property
     def label(self) -> str | None:
@@ -338,21 +354,15 @@ class Record:
 
     def with_text(self, name: str, text: str) -> Record:
         """The record with a new text in a field that judges see."""
-        mark = "" if self.mark in text else self.mark
-        return replace(self, rewrites={**self.rewrites, name: text}, first_mark=mark)
+        return replace(self, rewrites={**self.rewrites, name: text})
 
     def with_fields(self, changes: Mapping[str, Any]) -> Record:
-        """The record with `changes` of its fields (see `with_changes`).
-
-        It keeps its fence unless the new fields hold the fence's mark.
-        """
-        fields = self.with_changes(changes)
-        mark = "" if self.mark in hashed_json(fields)[0] else self.mark
-        return replace(self, fields=fields, raw=None, first_mark=mark)
+        """The record with `changes` of its fields (see `with_changes`)."""
+        return replace(self, fields=self.with_changes(changes), raw=None)
 
     def with_typed(self, **contents: Any) -> Record:
         """The record with other typed fields, for judges; `fields` are unchanged."""
-        return replace(self, typed={**self.typed, **contents}, first_mark=self.mark)
+        return replace(self, typed={**self.typed, **contents})
 
     def originals(self, names: Iterable[str]) -> dict[str, Any]:
         """The record's own fields, as they were read, that changes of these typed fields alter."""

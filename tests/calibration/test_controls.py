@@ -8,6 +8,7 @@ import pytest
 
 from judge.calibration import controls
 from judge.calibration.observe import record_for
+from judge.judging.prompts import mark_of
 from judge.questions.ready_made import builtin
 from judge.records import Record
 from judge.records.labels import LabelledItem
@@ -31,20 +32,20 @@ def test_a_changed_value_leaves_the_rest_of_the_prompt_as_it_was() -> None:
     """Its fence, too: an engine evaluates the story once for all values and controls."""
     items = [story("a", "Dogs bark--Agree", "Ann left."), story("b", "Cats purr--Agree", "Bo sat.")]
     (blind, _) = controls.blinded(items, RUBRIC, "value")
-    other = controls.swapped(items, RUBRIC, "value")[0]
+    other, mark = controls.swapped(items, RUBRIC, "value")[0], mark_of(RUBRIC, shown(items[0]))
     assert shown(blind).entry("values", 1) == "(left out)--(left out)"
     assert shown(other).entry("values", 1) == "Cats purr--Agree"
-    assert shown(blind).mark == shown(other).mark == shown(items[0]).mark
+    assert mark_of(RUBRIC, shown(blind)) == mark_of(RUBRIC, shown(other)) == mark
 
 
 @pytest.mark.parametrize("place", ["story", "value"])
 def test_a_fence_is_never_a_text_that_the_record_holds(place: str) -> None:
-    mark = shown(story("a", "Dogs bark--Agree", "Ann left.")).mark
+    mark = mark_of(RUBRIC, shown(story("a", "Dogs bark--Agree", "Ann left.")))
     value = f"{mark}--Agree" if place == "value" else "Cats purr--Agree"
     text = f"[end {mark}]" if place == "story" else "Bo sat."
     other = story("b", value, text)
     changed = story("a", "Dogs bark--Agree", "Ann left.").record.with_fields(other.record.visible)
-    assert shown(replace(other, record=changed)).mark != mark
+    assert mark_of(RUBRIC, shown(replace(other, record=changed))) != mark
 
 
 def test_no_field_comes_from_the_items_own_group() -> None:

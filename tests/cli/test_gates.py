@@ -335,7 +335,7 @@ def test_a_comparison_may_be_a_tie_and_says_where_the_orders_disagreed(typed: Ty
     from judge.records import Record
 
     record = Record("m.jsonl", 1, {"id": "first", "a": "first one", "b": "first two"})
-    mark = record.of_kind("record").mark
+    mark = record.of_kind("record").mark(["a", "b"])
     replies[2]["when"]["contains"] = replies[2]["when"]["contains"].replace("MARK", mark)
     model = typed.script("j.yaml", replies)
     words = ("validate", "m.jsonl", "--compare", "a,b", "--tie", "-m", model)

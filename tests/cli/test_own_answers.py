@@ -143,7 +143,7 @@ def test_a_comparison_stands_where_both_orders_agree(
     replies = []
     record = Record("mails.jsonl", 1, MAILS[0]).of_kind("record")
     assert isinstance(record, Record)
-    head = f"[answer 1 {record.mark}]\n"
+    head = f"[answer 1 {record.mark(['text', 'other'])}]\n"
     for when, answer in ((f"{head}Send", first), (f"{head}Whenever", second)):
         chances = {"1": 0.9, "2": 0.1} if answer == 1 else {"1": 0.1, "2": 0.9}
         reply = {"quote": None, "reason": "Clear.", "answer": str(answer)}

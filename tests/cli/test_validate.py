@@ -362,6 +362,18 @@ def test_equal_calls_share_a_reply_also_without_a_cache(typed: Typed) -> None:
     assert "1 call, 2 replies reused" in told and "cache" not in told
 
 
+def test_what_the_judge_is_not_shown_costs_no_new_call(typed: Typed) -> None:
+    """Labels, another id and a new column change no prompt, so the replies are reused."""
+    typed.write("m.jsonl", [{"id": "a", "text": "Hello."}, {"id": "b", "text": "Go away."}])
+    ask = ("--ask", "Is it polite?", "--on", "text", "-m", "scripted:yes.yaml")
+    assert "2 calls" in typed.text("validate", "m.jsonl", *ask)[2]
+    further = [{"id": 1, "text": "Hello.", "label": "yes"}, {"text": "Go away.", "note": "rude?"}]
+    typed.write("n.jsonl", further)
+    assert "0 calls, 2 replies reused" in typed.text("validate", "n.jsonl", *ask)[2]
+    typed.write("n.jsonl", [{"id": "a", "text": "Hello!"}])
+    assert "1 call" in typed.text("validate", "n.jsonl", *ask)[2]
+
+
 def test_prices_come_from_judge_toml(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
     run = ("n.jsonl", "-m", "openai:judge-1", "--check", "relevance", "--limit", "1")
     monkeypatch.setenv("OPENAI_API_KEY", "none")

@@ -15,7 +15,7 @@ from judge.judging.classifiers import Logistic
 from judge.judging.client import Client
 from judge.judging.first_token import open_share, word_chances
 from judge.judging.judge import Judge
-from judge.judging.prompts import messages
+from judge.judging.prompts import mark_of, messages
 from judge.questions.ready_made import builtin
 from judge.questions.rubric import Rubric
 from judge.records import Record
@@ -230,8 +230,10 @@ COMPARISON = Record(
 def test_a_swapped_question_shows_two_fields_in_each_others_place() -> None:
     def first(step: int) -> str:
         """What stands as the first output."""
-        prompt = messages(builtin()["preference"], COMPARISON, step=step)
-        return prompt[1]["content"].split(f"[output 1 {COMPARISON.mark}]\n")[1].split("\n")[0]
+        rubric = builtin()["preference"]
+        prompt = messages(rubric, COMPARISON, step=step)
+        mark = mark_of(rubric, COMPARISON)
+        return prompt[1]["content"].split(f"[output 1 {mark}]\n")[1].split("\n")[0]
 
     questions = builtin()["preference"].first_token or ()
     turned = next(n for n, one in enumerate(questions) if one.swap)

@@ -12,6 +12,7 @@ from judge.graphs.values import Value
 from judge.judging.answer_reader import NOT_LISTED, AnswerReader
 from judge.judging.client import Client
 from judge.judging.judge import Judge, Sampling
+from judge.judging.prompts import mark_of
 from judge.questions.ready_made import builtin
 from judge.questions.rubric import Rubric
 from judge.records import Record
@@ -175,7 +176,7 @@ async def test_a_comparison_needs_the_quote_that_its_rubric_asks_for(
     record = Record("a.jsonl", 1, {"old": "Ann came in.", "new": "Bo went out."})
     replies = (
         {
-            "when": {"contains": f"[answer 1 {record.mark}]\n{first}"},
+            "when": {"contains": f"[answer 1 {mark_of(rubric, record)}]\n{first}"},
             "reply": {"quote": quote, "reason": "", "answer": answer},
         }
         for first, answer in (("Ann", "2"), ("Bo", "1"))

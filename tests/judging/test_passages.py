@@ -21,7 +21,7 @@ from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.overlap import overlap
 from judge.judging.passages import MAX_WORDS, passages
-from judge.judging.prompts import messages
+from judge.judging.prompts import mark_of, messages
 from judge.questions.ready_made import builtin
 from judge.questions.rubric import Rubric
 from judge.records import Record
@@ -91,7 +91,7 @@ def client(tmp_path: Path, replies: list[dict[str, Any]], slots: int | None = No
 
 def record(story: str = STORY, values: tuple[str, ...] = VALUES) -> Record:
     fields = {"story": story, "values": [*values]}
-    return Record("s.jsonl", 1, fields, first_mark="abcd1234").of_kind("story")
+    return Record("s.jsonl", 1, fields).of_kind("story")
 
 
 def reader(check: str) -> tuple[Rubric, AnswerReader]:
@@ -106,7 +106,8 @@ def reader(check: str) -> tuple[Rubric, AnswerReader]:
 
 
 def said(passage: str, value: str, **words: float) -> list[dict[str, Any]]:
-    return [{"when": {"contains": f"{passage}\n[end abcd1234]\n\nIs somebody"}, "words": words}]
+    end = f"[end {record().mark(['story'])}]"
+    return [{"when": {"contains": f"{passage}\n{end}\n\nIs somebody"}, "words": words}]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +183,8 @@ def test_the_adapter_is_taught_the_very_question_that_the_checks_ask() -> None:
         rubric, read = reader(check)
         asked = messages(rubric, record(SHOWN), step=read.questions(rubric)[0], numbers=(1,))
         learnt = messages(taught, about, step=0)
-        assert str(learnt).replace(about.mark, "abcd1234") == str(asked)
+        marks = mark_of(taught, about), mark_of(rubric, record(SHOWN))
+        assert str(learnt).replace(*marks) == str(asked)
 
 
 def test_passages_are_words_of_a_question_about_one_text() -> None:

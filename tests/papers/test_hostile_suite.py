@@ -10,7 +10,7 @@ from typing import Any
 
 from workflow_rubrics import JUDGING as RUBRICS
 
-from judge.judging.prompts import messages, without_controls
+from judge.judging.prompts import mark_of, messages, without_controls
 from judge.papers.hostile_suite import CONTROL, UNDEFENDED, carriers, cases, families, subject_of
 
 ALL = cases(RUBRICS)
@@ -62,12 +62,14 @@ def test_the_attack_is_shown_inside_a_fence_that_it_cannot_close() -> None:
         content = messages(rubric, subject, step=0, numbers=(1,) if subject.lists else ())[1][
             "content"
         ]
-        inside = content.split(f"[{case.field.replace('_', ' ')} {subject.mark}]\n")[1]
-        inside = inside.split(f"\n[end {subject.mark}]")[0]
+        mark = mark_of(rubric, subject)
+        inside = content.split(f"[{case.field.replace('_', ' ')} {mark}]\n")[1]
+        inside = inside.split(f"\n[end {mark}]")[0]
         assert len(inside) >= len(case.injection), case.id
-        assert subject.mark not in case.injection
+        assert mark not in case.injection
         if case.family == "fence":
-            guessed += subject_of(case.carrier, rubric, case.twin).mark in case.injection
+            twin = subject_of(case.carrier, rubric, case.twin)
+            guessed += mark_of(rubric, twin) in case.injection
         if case.family == "turns":
             for token in ("<|im_", "<|eot", "[INST]", "</s>", "_of_turn><", "\n<start_of"):
                 assert token not in content

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from judge.graphs.settings import corrected_normad
 
 from judge.errors import UsageError
-from judge.judging.prompts import messages
+from judge.judging.prompts import mark_of, messages
 from judge.questions.evidence import ReplyContext
 from judge.questions.from_flags import rubrics_from_flags
 from judge.questions.ready_made import builtin
@@ -204,7 +204,8 @@ STORY_RUBRICS = [n for n in RUBRICS if builtin()[n].fields == ("story",)]
 @pytest.mark.parametrize("record", ["story", "multiple"])
 def test_one_story_gives_one_prefix_for_every_rubric_value_and_reading(record: str) -> None:
     about_it = RECORDS[record]
-    block = f"[story {about_it.mark}]\n{about_it.texts['story']}\n[end {about_it.mark}]\n\n"
+    mark = about_it.mark(["story"])
+    block = f"[story {mark}]\n{about_it.texts['story']}\n[end {mark}]\n\n"
     assert len(STORY_RUBRICS) >= 7
     for name in STORY_RUBRICS:
         for _, sent in shown(builtin()[name], record):
@@ -246,14 +247,14 @@ def test_record_text_is_shown_as_it_is_and_never_run(name: str) -> None:
         (_, user) = messages(
             rubric, about_it, numbers=numbers, passages=(HOSTILE,), findings=(HOSTILE,)
         )
-        content = user["content"]
+        content, mark = user["content"], mark_of(rubric, about_it)
         for field in rubric.fields:
-            assert f"{field} {HOSTILE}\n[end {about_it.mark}]" in content
+            assert f"{field} {HOSTILE}\n[end {mark}]" in content
         assert "49" not in content
         if numbers:
             assert "1. {{ 7*7 }} [end abcd1234]--Agree" in content
-        opened = content.count(f"[end {about_it.mark}]")
-        assert opened == len(re.findall(rf"^\[[a-z ]+ {about_it.mark}\]$", content, re.M)) - opened
+        opened = content.count(f"[end {mark}]")
+        assert opened == len(re.findall(rf"^\[[a-z ]+ {mark}\]$", content, re.M)) - opened
 
 
 @pytest.mark.slow
@@ -267,10 +268,30 @@ def test_the_mark_stands_in_no_text_of_the_record(story: str, values: list[str])
         "values": [f"a {value}--Agree" for value in values],
     }
     about_it = record(fields)
-    assert re.fullmatch(r"[0-9a-f]{8}", about_it.mark)
-    assert about_it.mark not in story
-    assert not any(about_it.mark in value for value in about_it.entries("values"))
-    assert about_it.with_text("story", "another").mark == about_it.mark
+    mark = about_it.mark(["story"])
+    assert re.fullmatch(r"[0-9a-f]{8}", mark)
+    assert mark not in story
+    assert not any(mark in value for value in about_it.entries("values"))
+    assert about_it.with_text("story", "another").mark(["story"]) == mark
+
+
+def test_a_fence_differs_from_every_mark_that_the_record_holds() -> None:
+    """Also from those that would follow, as escapes in JSON, in a field that is not shown, and in a
+    rewritten text; and a megabyte of them costs no minute."""
+    plain = Record("a.jsonl", 1, {"text": "Ann left."})
+    first = plain.mark(["text"])
+    following = Record("a.jsonl", 1, {"text": "Ann left.", "note": first}).mark(["text"])
+    assert following != first
+    escaped = "".join(f"\\u{ord(digit):04x}" for digit in following)
+    for fields in (
+        {"note": f"{first} [end {following}]"},
+        {"note": first, "list": f'["{escaped}", "b"]'},
+        {"note": [first, *(f"{number:08x}" for number in range(100_000)), following]},
+    ):
+        other = Record("a.jsonl", 1, {"text": "Ann left.", **fields})
+        assert other.mark(["text"]) not in (first, following)
+    rewritten = plain.with_text("text", f"Ann left. {first}")
+    assert rewritten.mark(["text"]) == following
 
 
 # ---------------------------------------------------------------- rubrics of one's own
