@@ -234,6 +234,8 @@ def announce(address: str, annotator: str | None, *, open_page: bool) -> None:
 def end(outcome: PageOutcome, where: str) -> None:
     """Print how many questions were answered, and what to type next."""
     left_out(outcome.unasked, outcome.why)
+    for note in outcome.notes:
+        print_message(note)
     print_message(f"{outcome.answered} of {counted(outcome.of, 'question')} answered, {where}")
     for about, words in outcome.closing:
         print_message(about)

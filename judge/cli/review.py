@@ -52,6 +52,8 @@ def command(
     )
     if not outcome.of:
         left_out(outcome.unasked, outcome.why)
+        for note in outcome.notes:
+            print_message(note)
         print_message(f"{out}: nothing is open" + (" that can be shown" if outcome.unasked else ""))
         return
     end(outcome, f"written into {out}")

@@ -17,7 +17,7 @@ from judge.reasons import reason_of
 from judge.records import Record, read
 from judge.records.answers import OWN_ANSWERS, spelt_as
 from judge.records.base import RESERVED
-from judge.records.labels.items import LabelledItem, Own, label_key
+from judge.records.labels.items import LabelledItem, OwnByFields, label_key
 from judge.records.labels.matching import other_question
 from judge.records.lines import MAX_OUTPUT_LINE, Line, written
 from judge.run.output import Sink, replacing
@@ -56,8 +56,8 @@ class Decisions:
             if isinstance(labels := fields.get("labels"), dict):
                 people = {check for check, answers in labels.items() if isinstance(answers, dict)}
                 self._asked.setdefault(_key(fields), set()).update(people)
-        labelled: dict[str, list[LabelledItem]] = {}
-        for item in Own(None, path.parent).read(items):
+        self._labelled: list[tuple[str, LabelledItem]] = []
+        for item in OwnByFields(None, path.parent).read(items):
             if isinstance(item, Record):
                 if item.problem is not None and item.problem.type != "unlabelled":
                     raise UsageError(
@@ -77,13 +77,22 @@ class Decisions:
             if item.number and (why := _no_entry(rubric, item.number, line, fields)):
                 raise UsageError(f"{place} {why}")
             self._shown[_key(fields)] = dict(fields if line is None else line.fields)
-            by_check = self._answers.setdefault(_key(fields), {})
+            given = self._answers.setdefault(_key(fields), {}).setdefault(item.check, {})
+            if (earlier := given.get(item.number, (answer,))[0]) != answer:
+                other = f"and on an earlier line about the same fields {earlier!r}"
+                raise UsageError(f"{place} is {answer!r}, {other}")
             whys = [a.why for a in item.annotations if a.answer == item.reference and a.why]
-            by_check.setdefault(item.check, {})[item.number] = answer, "; ".join(whys) or None
-            labelled.setdefault(item.check, []).append(item)
+            given[item.number] = answer, "; ".join(whys) or None
+            self._labelled.append((_key(fields), item))
         self.unmatched = {*self._answers}
-        notes = (other_question(given, rubric_of(c).question) for c, given in labelled.items())
-        self._other_questions = [f"--decisions {path}: {note}" for note in notes if note]
+
+    def other_questions(self) -> Iterator[str]:
+        """The notes that people were asked another question about a record that a line matched."""
+        items = [item for key, item in self._labelled if key not in self.unmatched]
+        for check in dict.fromkeys(item.check for item in items):
+            given = [item for item in items if item.check == check]
+            if note := other_question(given, self._rubric_of(check).question):
+                yield note
 
     def notes(self, records: str) -> Iterator[str]:
         """Messages about answers to another question, and about those that decided nothing, once
@@ -92,7 +101,7 @@ class Decisions:
         Args:
             records: the noun for those lines in the message.
         """
-        yield from self._other_questions
+        yield from (f"--decisions {self._path}: {note}" for note in self.other_questions())
         if not self._answers:
             yield f"--decisions {self._path}: holds no answer, and decides nothing"
         if count := len(self.unmatched):

@@ -19,7 +19,7 @@ from judge.records import dump, read
 from judge.records.answers import scalar_text
 from judge.records.base import LabelError, own_id
 from judge.records.fields import object_of
-from judge.records.labels.items import LabelledItem, Own, label_key
+from judge.records.labels.items import LabelledItem, OwnByFields, label_key
 from judge.records.lines import MAX_OUTPUT_LINE, parsed
 from judge.run.output import sync_folder
 
@@ -70,7 +70,7 @@ class AnswerFile:
         """Raise UsageError for a line without answers, except a last line that is cut off."""
         items = read(self.path, format="jsonl", max_line=MAX_OUTPUT_LINE)
         whole = self.path.read_bytes().count(b"\n")
-        for item in Own(None, self.path.parent).read(items):
+        for item in OwnByFields(None, self.path.parent).read(items):
             if not isinstance(item, LabelledItem) and item.line <= whole:
                 why = item.problem.message if item.problem else "holds no labels"
                 message = f"{self.path}, line {item.line}: {why}: name another file with -o"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from bisect import bisect
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -15,7 +15,7 @@ from judge.digest import digest
 from judge.errors import UsageError
 from judge.questions.rubric import Rubric
 from judge.records import Record, mapped, typed
-from judge.records.base import own_fields, refuse_absent, stratum
+from judge.records.base import own_fields, own_id, refuse_absent, stratum
 from judge.records.lines import Line
 from judge.report.sheet import Questionnaire, rubrics_asked
 from judge.run.job import Job, drawn_evenly
@@ -37,13 +37,15 @@ _QUESTION = (
 @dataclass(frozen=True, slots=True)
 class PageOutcome:
     """The result of a page: questions answered, of how many, and the commands to type next, each
-    after its purpose; `unasked` records have no question, the first for the reason `why`."""
+    after its purpose; `unasked` records have no question, the first for the reason `why`; `notes`
+    are messages about earlier answers."""
 
     answered: int
     of: int
     closing: list[tuple[str, str]]
     unasked: int = 0
     why: str = ""
+    notes: Sequence[str] = ()
 
 
 def label(
@@ -92,6 +94,8 @@ def label(
         raise questionnaire.refused(settings.on)
     Random(settings.seed).shuffle(units)
     questions = {q.place: q for unit in units for q in unit}
+    for place, question in questions.items():
+        answers.refuse_other_text(place.record, own_id(question.fields))
 
     def closing() -> list[tuple[str, str]]:
         calibrate = "Compare a judge with these labels:", calibrate_command(out, settings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,11 @@ def review(
     settings, rubric_of = _of_run(lines, settings)
     people = lines.with_name(f"{lines.name}.decisions.jsonl")
     answers = AnswerFile(people, annotator)
-    _decide(lines, people, rubric_of, settings)
+    notes = [
+        f"{people}: {note}; they count all the same: if they should not, remove the file, and "
+        "judge again with --overwrite"
+        for note in _decide(lines, people, rubric_of, settings)
+    ]
     wanted = {*FOR_PEOPLE, *([Verdict.FAIL] if failed else [])}
     open_lines = [(line, j) for line, j in Lines.read([str(lines)]) if j.verdict in wanted]
     open_lines.sort(key=lambda pair: rank(pair[0]))
@@ -76,14 +80,16 @@ def review(
             "--resume --fail-under 0.95",
         ),
     ]
-    session = Session([*questions.values()], answers, "Review records", False, lambda: commands)
+    session = Session(
+        [*questions.values()], answers, "Review records", False, lambda: commands, notes
+    )
     if questions:
         serve(session, ready, port)
         _decide(lines, people, rubric_of, settings)
     if table is not None:
         make_table(lines, table)
     why = reasons[0] if reasons else ""
-    return PageOutcome(session.answered, len(questions), commands, len(reasons), why)
+    return PageOutcome(session.answered, len(questions), commands, len(reasons), why, notes)
 
 
 def _of_run(lines: Path, settings: Settings) -> tuple[Settings, Callable[[str], Rubric]]:
@@ -105,10 +111,13 @@ def _of_run(lines: Path, settings: Settings) -> tuple[Settings, Callable[[str], 
 
 def _decide(
     lines: Path, people: Path, rubric_of: Callable[[str], Rubric], settings: Settings
-) -> None:
-    """Write people's answers into the lines."""
-    if people.is_file():
-        decide(lines, Decisions(people, rubric_of), settings.columns)
+) -> Sequence[str]:
+    """Write people's answers into the lines; the notes that they were asked another question."""
+    if not people.is_file():
+        return ()
+    decisions = Decisions(people, rubric_of)
+    decide(lines, decisions, settings.columns)
+    return [*decisions.other_questions()]
 
 
 def _open(

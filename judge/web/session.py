@@ -11,7 +11,6 @@ from judge.errors import UsageError
 from judge.questions.answers import agree
 from judge.questions.rubric import Rubric
 from judge.records.answers import spelt_as
-from judge.records.base import own_id
 from judge.records.labels.items import Annotation, LabelledItem, label_key
 from judge.records.labels.matching import other_question
 from judge.records.lines import Line
@@ -102,10 +101,7 @@ class PageQuestion:
 class Session:
     """A person's session at the questions. `blind`: hide the judge's answer until the person has
     answered; `title`: the heading; `closing`: the commands shown at the end, each after its
-    purpose.
-
-    Raises:
-        UsageError: the file has answers about another text of one of the records.
+    purpose; `notes`: messages for the top of the page.
     """
 
     questions: Sequence[PageQuestion]
@@ -113,6 +109,7 @@ class Session:
     title: str
     blind: bool = True
     closing: Callable[[], Sequence[tuple[str, str]]] = tuple
+    notes: Sequence[str] = ()
     current: int | None = field(init=False)
     back: PersonAnswer | None = None
     """The answer that was taken back, to the question that is shown again."""
@@ -121,8 +118,6 @@ class Session:
 
     def __post_init__(self) -> None:
         self.places = [question.place for question in self.questions]
-        for question, place in zip(self.questions, self.places, strict=True):
-            self.answers.refuse_other_text(place.record, own_id(question.fields))
         self.current = self._next()
 
     @property
@@ -172,14 +167,14 @@ class Session:
         return next((n for n, place in places if place not in self.answers.own), None)
 
     @property
-    def other_questions(self) -> list[str]:
-        """The notes that answers in the file were given to a question in other words."""
+    def all_notes(self) -> list[str]:
+        """`notes`, and those that answers in the file were given to a question in other words."""
         rubrics, items = {q.rubric.name: q.rubric for q in self.questions}, self.items()
         notes = (
             other_question([item for item in items if item.check == name], rubric.question)
             for name, rubric in rubrics.items()
         )
-        return [f"{self.answers.path}: {note}" for note in notes if note]
+        return [*self.notes, *(f"{self.answers.path}: {note}" for note in notes if note)]
 
     def items(self) -> list[LabelledItem]:
         """All annotators' answers to the questions, as labelled items."""

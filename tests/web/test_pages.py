@@ -408,6 +408,43 @@ def test_a_review_asks_about_open_entries_alone(pages: Pages) -> None:
     assert done.returncode == 2 and "question 'says' is not known: add --ask" in done.stderr
 
 
+@pytest.mark.slow
+def test_a_review_decides_records_of_one_id_and_goes_on_after_their_texts_changed(
+    pages: Pages,
+) -> None:
+    """A repeated id is no error, in a file for --decisions either; an answer to a question in other
+    words is told, also if it leaves nothing open."""
+    (pages.folder / "j.yaml").write_text('{"replies": [{"p_yes": 0.5}], "method": "logprobs"}')
+    run = ("-m", "scripted:j.yaml", "--abstain-margin", "0.1", "-o", "o.jsonl")
+
+    def answered(*texts: str) -> str:
+        pages.write("r.jsonl", [{"id": "m", "email": text} for text in texts])
+        pages("validate", "r.jsonl", *ASK, *run, "--overwrite")
+        process, address = pages.start("review", "o.jsonl", "--annotator", "ann")
+        own = {"Origin": address[: address.index("/", 8)], "Content_Type": "application/json"}
+        for number in range(len(texts)):
+            body = json.dumps({"question": number, "answer": number % 2, "why": ""}).encode()
+            assert asked(address, "answer", body, **own)[0] == 200
+        process.terminate()
+        assert process.wait(10) == 0 and process.stderr is not None
+        return " ".join(line["judge"]["verdict"] for line in pages.lines("o.jsonl"))
+
+    assert answered("One.", "Two.", "Three.") == "pass fail pass"
+    assert answered("Other.", "More.") == "pass fail"
+    again = ("validate", "r.jsonl", *ASK, *run, "--resume", "--decisions")
+    done = pages(*again, "o.jsonl.decisions.jsonl")
+    assert done.returncode == 0, done.stderr
+    done = pages("validate", "r.jsonl", "--ask", "Is it rude?", *ASK[2:], *run, "--overwrite")
+    done = pages("review", "o.jsonl")
+    assert "people answered 'Is this e-mail polite?' (2 of 2 answers)" in done.stderr
+    assert "o.jsonl: nothing is open" in done.stderr
+    twice = [{"id": "m", "email": "More.", "labels": {"question": a}} for a in ("yes", "no")]
+    pages.write("two.jsonl", twice)
+    done = pages(*again, "two.jsonl")
+    told = "question is 'no', and on an earlier line about the same fields 'yes'"
+    assert done.returncode == 2 and told in done.stderr
+
+
 def test_what_people_take_back_is_open_again(tmp_path: Path) -> None:
     """Of two people the second disagrees after the first one's answer was written into the line."""
     judged = {"verdict": "abstain", "workflow": "record", "fingerprint": "f", "checks": [OPEN]}

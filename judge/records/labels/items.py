@@ -160,13 +160,15 @@ class LabelSet:
     """A form of labelled data, and the reader of one set of that form.
 
     `files` are the patterns of a set's files in a folder. In a `merged` set, lines about one record
-    and check make one item, and all items are yielded after the last line. `check` is the check
-    that was asked for, `folder` the folder of the files (None: standard input).
+    and check make one item, and all items are yielded after the last line. Without `unique_ids`
+    several records may have one id. `check` is the check that was asked for, `folder` the folder of
+    the files (None: standard input).
     """
 
     name: ClassVar[str]
     files: ClassVar[tuple[str, ...]] = ()
     merged: ClassVar[bool] = False
+    unique_ids: ClassVar[bool] = True
 
     def __init__(self, check: str | None, folder: Path | None) -> None:
         self.check, self.folder, self._ids = check, folder, SeenIds()
@@ -200,13 +202,15 @@ class LabelSet:
         of the line. Raises LabelError for an invalid or repeated id.
         """
         identifier = id_text(id, field)
-        if identifier is None:
+        line = f"line {item.line} of {item.source}"
+        first = None if identifier is None else self._ids.first_place(identifier, line)
+        if first is not None and self.unique_ids:
+            raise LabelError(f"id {clip(identifier)} was already on {first}", field, "duplicate-id")
+        if identifier is None or first is not None:
             place = f"{source or item.source}#{item.line}"
             self._unnamed[place] += 1
             count = self._unnamed[place]
             identifier = place if count == 1 else f"{place}.{count}"
-        elif first := self._ids.first_place(identifier, f"line {item.line} of {item.source}"):
-            raise LabelError(f"id {clip(identifier)} was already on {first}", field, "duplicate-id")
         return Record(item.source, item.line, fields, name=identifier)
 
     def read(self, items: Iterable[Record]) -> Iterator[Labelled]:
@@ -332,6 +336,12 @@ class Own(LabelSet):
                 for annotator in answers:
                     by_annotator.pop(annotator, None)
         return Record(item.source, item.line, visible, name=name)
+
+
+class OwnByFields(Own):
+    """The project's own form where a record is known by its fields (`label_key`), not by its id."""
+
+    unique_ids = False
 
 
 def _reason(about: Mapping[str, Any] | None, check: str, number: int) -> str | None:
