@@ -10,8 +10,9 @@ from importlib.util import find_spec
 from itertools import combinations
 
 from judge.records.answers import spelt_as
+from judge.records.labels.items import LabelledItem
 from judge.report.page import between, percent
-from judge.stats.intervals import Estimate, effective_size, score_limits, wilson
+from judge.stats.intervals import Estimate, effective_size, score_limits
 from judge.web.session import PageQuestion, Session
 
 USUAL = 0.9
@@ -21,6 +22,8 @@ MOST = 5
 """Most differences from the judge that are listed."""
 
 _DRAWS = 200
+
+_DRAWN = ", each weighted by the number of records that it stands for"
 
 
 def half_width(labels: float) -> float:
@@ -55,22 +58,19 @@ def progress(session: Session) -> str:
 
 
 def among_people(session: Session) -> list[str]:
-    """How far the annotators agree, a sentence for each check that two of them answered."""
+    """How far the annotators agree, a sentence for each check that two of them answered: the share
+    of agreeing pairs, and kappa, as `judge agreement` has them."""
     items = [item for item in session.items() if len(item.annotations) > 1]
     sentences = []
     for check in dict.fromkeys(item.check for item in items):
         part = [item for item in items if item.check == check]
-        pairs = [
-            one.answer == two.answer
-            for item in part
-            for one, two in combinations(item.annotations, 2)
-        ]
-        share = wilson(sum(pairs), len(pairs))
+        share = _weighted([(item.weight, _pairwise(item)) for item in part])
         names = sorted({one.annotator for item in part for one in item.annotations})
         both = "both" if len(names) == 2 else "two or more of them"
         questions = "1 question" if len(part) == 1 else f"{len(part)} questions"
         told = f"{', '.join(names)}: {questions} answered by {both} ({check}), the same answer "
         told += f"{percent(share.value)} of the time ({between(share)})"
+        told += _DRAWN if len({item.weight for item in part}) > 1 else ""
         if all(map(find_spec, ("numpy", "scipy"))):
             from judge.calibration.people import agreement
 
@@ -118,11 +118,18 @@ def beside_judge(session: Session) -> list[JudgeComparison]:
     return comparisons
 
 
-def _weighted(hits: Sequence[tuple[float, bool]]) -> Estimate:
-    """The weighted share of hits, with Wilson's interval over the effective number of items."""
+def _pairwise(item: LabelledItem) -> float:
+    """The share of an item's pairs of annotators that agree."""
+    pairs = [one.answer == two.answer for one, two in combinations(item.annotations, 2)]
+    return sum(pairs) / len(pairs)
+
+
+def _weighted(hits: Sequence[tuple[float, float]]) -> Estimate:
+    """The weighted mean of hits (0 to 1), with Wilson's interval over the effective number of
+    items."""
     total = sum(weight for weight, _ in hits)
     if not total:
         return Estimate(None)
-    share = sum(weight for weight, hit in hits if hit) / total
+    share = sum(weight * hit for weight, hit in hits) / total
     limits = score_limits(share, effective_size([weight for weight, _ in hits]))
     return Estimate(share, *limits, n=len(hits), of=len(hits))

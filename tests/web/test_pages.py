@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from judge.calibration.people import agreement_of
 from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.questions.rubric import Rubric
@@ -21,9 +22,10 @@ from judge.records.labels.items import label_key
 from judge.report.sheet import PersonQuestion
 from judge.run.decisions import Decisions, decide
 from judge.run.job import Job
+from judge.stats.intervals import score_limits
 from judge.web import label
 from judge.web.answers import AnswerFile, PersonAnswer, Place
-from judge.web.figures import half_width, progress
+from judge.web.figures import among_people, half_width, progress
 from judge.web.page_server import keys
 from judge.web.session import PageQuestion, Session
 from tests.web.conftest import ASK, Pages
@@ -265,6 +267,27 @@ def test_an_unsure_answer_is_no_label(tmp_path: Path) -> None:
     told = progress(session)
     assert told.startswith("4 of 6 answered; 3 labels measure a judge's agreement to ± ")
     assert f"± {100 * half_width(3):.0f} points, all 5 to ± {100 * half_width(5):.0f} (" in told
+
+
+def test_the_agreement_on_the_page_is_that_of_judge_agreement(tmp_path: Path) -> None:
+    """Three agree about a record that stands for four, two of three about another: of the pairs
+    4 * 1 + 1 * 1/3 of 5. The interval is over 25 / 17 records, not over six pairs."""
+    polite = Rubric.from_dict({"name": "polite", "question": "Is it polite?"})
+    questions = [
+        PageQuestion(
+            PersonQuestion(Record("", n, fields), polite, 0, polite.question), fields, None, weight
+        )
+        for n, (weight, fields) in enumerate(((4.0, {"id": "a"}), (1.0, {"id": "b"})))
+    ]
+    for who, choices in (("ann", (0, 0)), ("bo", (0, 0)), ("cy", (0, 1))):
+        session = Session(questions, AnswerFile(tmp_path / "l.jsonl", who), "Label")
+        for number, choice in enumerate(choices):
+            session.answer(number, choice, "")
+    (told,) = among_people(session)
+    low, high = (100 * limit for limit in score_limits(13 / 15, 25 / 17))
+    assert f"the same answer 86.7% of the time ({low:.1f}% to {high:.1f}%), each weighted" in told
+    (check,) = agreement_of([str(tmp_path / "l.jsonl")], resolve({})).checks
+    assert check.overall.measures["pairwise"].value == pytest.approx(13 / 15)
 
 
 def test_a_judged_line_is_drawn_by_the_least_sure_of_the_checks_asked_about() -> None:
