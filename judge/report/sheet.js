@@ -44,9 +44,10 @@ function put(label) {
   saved = false;
 }
 
-// Store a reason that was added to an answer, or changed, after it was given.
+// Store a reason that was added or changed after an answer, or without one.
 function noteWhy() {
-  if (now !== null && answered(now) && given[now].why !== $("why").value.trim()) put(given[now].label);
+  const { label = "", why = "" } = given[now] || {};
+  if (now !== null && why !== $("why").value.trim()) put(label);
 }
 
 function save() {
@@ -74,7 +75,7 @@ function load(text) {
   const by = String(lines[0].annotator);
   const name = $("who").value.trim() || by;
   if (name !== by) return say(`That file has the answers of ${by}: enter that name to continue.`);
-  const known = lines.filter((line) => offered(places.get(place(line))).includes(line.label));
+  const known = lines.filter((line) => (line.label ? offered(places.get(place(line))).includes(line.label) : line.why));
   const earlier = known.map(({ label, why, ...line }) => [places.get(place(line)), { label, why }]);
   begin(name, Object.fromEntries(earlier));
 }
@@ -202,7 +203,10 @@ $("back").addEventListener("click", () => {
   noteWhy();
   show(order[(now === null ? order.length : order.indexOf(now)) - 1]);
 });
-$("skip").addEventListener("click", forward);
+$("skip").addEventListener("click", () => {
+  noteWhy();
+  forward();
+});
 $("save").addEventListener("click", save);
 $("why").addEventListener("change", noteWhy);
 window.addEventListener("beforeunload", (event) => {

@@ -120,7 +120,14 @@ def test_a_saved_file_goes_on_in_another_browser(pages: Pages, browser: Any, she
     faults: list[str] = []
     page = opened(browser.new_context(), sheet, "ann", faults)
     first = fill(page, polite, most=3)
+    page.keyboard.press("c")
+    page.keyboard.type("skipped for now")
+    page.keyboard.press("Enter")
+    page.keyboard.press("s")
+    assert page.input_value("#why") == ""
     path = saved(page, pages.folder)
+    reasons = [(line["label"], line["why"]) for line in pages.lines(path.name) if line["why"]]
+    assert reasons == [("", "skipped for now")]
     assert sum(line["label"] == "" for line in pages.lines(path.name)) == 9
     done = pages("agreement", path.name)
     assert "9 rows have no label" in done.stderr
@@ -143,6 +150,8 @@ def test_a_saved_file_goes_on_in_another_browser(pages: Pages, browser: Any, she
     assert "3 of 12 answered" in page.inner_text("#status")
     assert "save them before you close" in page.inner_text("#trouble")
     assert not {*first} & {*fill(page, polite)} and not faults
+    again = [line["why"] for line in pages.lines(saved(page, pages.folder).name)]
+    assert again.count("skipped for now") == 1
 
 
 def test_the_last_answer_counts_whichever_tab_it_was_given_in(
