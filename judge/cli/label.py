@@ -191,6 +191,8 @@ def command(
         instructions=instructions,
     )
     left_out(written.unasked, written.why)
+    for note in written.notes:
+        print_message(note)
     about = f"{counted(written.records, 'record')} and {counted(written.controls, 'control')}"
     who = f", for {counted(written.workers, 'annotator')}" if written.workers else ""
     files = " and ".join(map(str, written.files))

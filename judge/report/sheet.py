@@ -45,8 +45,9 @@ _OURS = {*ROLES, *QUESTION}
 class Sheet:
     """A written sheet: its form, files and counts. `workers` is None if the form does not fix their
     number; `most_controls` is the number for the share, if there are as many. `unasked` records
-    have no question, or cannot be read, the first for the reason `why`. `not_offered` is a message
-    about the first control question whose right answer the sheet does not offer.
+    have no question, or cannot be read, the first for the reason `why`; `notes` are about questions
+    that some of the others lack. `not_offered` is a message about the first control question whose
+    right answer the sheet does not offer.
     """
 
     form: str
@@ -58,6 +59,7 @@ class Sheet:
     most_controls: int
     unasked: int
     why: str | None
+    notes: Sequence[str]
     not_offered: str | None
 
 
@@ -135,6 +137,7 @@ def write_sheet(
         most_controls=most if controls else 0,
         unasked=len(questions.reasons),
         why=next(iter(questions.reasons), None),
+        notes=questions.notes(),
         not_offered=not_offered[0] if not_offered else None,
     )
 
@@ -169,8 +172,7 @@ def _units(
         if settings.id and record.problem is None:
             record = replace(record, name=record.typed.get("id") or record.name)
         units.append(_rows(questions.about(record), opt_outs))
-    if not any(units):
-        raise questions.refused(settings.on)
+    questions.refuse_unasked(settings.on)
     return [rows for rows in units if rows]
 
 
@@ -197,13 +199,13 @@ class PersonQuestion:
 
 def questions_about(
     record: Record, asked: Sequence[Rubric]
-) -> tuple[list[PersonQuestion], str | None]:
-    """The questions about a typed record; and why one is not asked, if the record lacks a field
-    that it needs."""
-    questions, why = [], None
+) -> tuple[list[PersonQuestion], dict[str, str]]:
+    """The questions about a typed record; and why others are not asked, by the rubric's name, if
+    the record lacks a field that they need."""
+    questions, reasons = [], {}
     for rubric in asked:
         if (reason := lack(rubric, record)) is not None:
-            why = why or reason
+            reasons[rubric.name] = reason
             continue
         entries = record.entries(rubric.each) if rubric.each else ("",)
         for number, entry in enumerate(entries, 1):
@@ -214,19 +216,22 @@ def questions_about(
             text = render(rubric.question, texts).strip()
             text = text if entry in text else f"{entry}\n\n{text}"
             questions.append(PersonQuestion(record, rubric, number if rubric.each else 0, text))
-    return questions, why
+    return questions, reasons
 
 
 @dataclass(slots=True)
 class Questionnaire:
     """The questions of `rubrics` to people, about one record after the other.
 
-    `reasons` say why records are left out; `ids` are the names of all records, and `names` those of
-    the fields of all readable ones.
+    `reasons` say why records are left out, `lacking` by rubric why it is not asked about a record
+    that others are asked about; `asked` are the rubrics' names with questions, `ids` are the names
+    of all records, and `names` those of the fields of all readable ones.
     """
 
     rubrics: Sequence[Rubric]
     reasons: list[str] = field(default_factory=list)
+    lacking: dict[str, list[str]] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
     ids: set[str] = field(default_factory=set)
     names: dict[str, None] = field(default_factory=dict)
 
@@ -234,29 +239,45 @@ class Questionnaire:
         """The questions about a typed record; none if it cannot be read, lacks what they need, or
         an earlier one has its name or id."""
         questions: list[PersonQuestion] = []
-        if record.problem is not None:
-            why: str | None = record.problem.message
-        else:
+        lacks: dict[str, str] = {}
+        why = record.problem.message if record.problem else None
+        if record.problem is None:
             self.names |= dict.fromkeys(record.texts)
-            questions, why = questions_about(record, self.rubrics)
+            questions, lacks = questions_about(record, self.rubrics)
+            why = next(iter(lacks.values()), None)
         id = record.typed.get("id", record.id)
         if questions and self.ids.intersection((record.id, id)):
             questions, why = [], f"an earlier record has id {id!r}"
         self.ids.add(record.id)
+        place = f"line {record.line} of {record.source}"
         if why and not questions:
-            self.reasons.append(f"line {record.line} of {record.source}: {why}")
+            self.reasons.append(f"{place}: {why}")
+        self.asked |= {question.rubric.name for question in questions}
+        for name, reason in lacks.items() if questions else ():
+            self.lacking.setdefault(name, []).append(f"{place}: {reason}")
         return questions
 
-    def refused(self, on: Collection[str]) -> UsageError:
-        """The error that no record can be asked about: the field that none has, else the first of
-        the reasons. `on` are the fields of `--on`."""
-        for rubric in self.rubrics:
+    def refuse_unasked(self, on: Collection[str]) -> None:
+        """Raise UsageError if a question is about no record: with the field that none has, else the
+        first of the reasons. `on` are the fields of `--on`."""
+        unasked = [rubric for rubric in self.rubrics if rubric.name not in self.asked]
+        for rubric in unasked:
             for name in rubric.required if self.names else ():
                 if name not in self.names:
                     origin = f"--on {name}" if name in on else f"rubric {rubric.name}: {name}"
-                    return UsageError(no_such_field(origin, name, self.names))
-        reason = (self.reasons or ["the input has none"])[0]
-        return UsageError(f"no record can be asked about; {reason}")
+                    raise UsageError(no_such_field(origin, name, self.names))
+        for rubric in unasked:
+            about = "" if len(self.rubrics) == 1 else f" for {rubric.name}"
+            reasons = self.lacking.get(rubric.name) or self.reasons or ["the input has none"]
+            raise UsageError(f"no record can be asked about{about}; {reasons[0]}")
+
+    def notes(self) -> list[str]:
+        """The messages that a rubric is not asked about records that others are asked about."""
+        return [
+            f"{name} is not asked about {len(reasons)} record{'s' * (len(reasons) > 1)}; "
+            f"the first: {reasons[0]}"
+            for name, reasons in self.lacking.items()
+        ]
 
 
 def rubrics_asked(job: Job, settings: Settings) -> list[Rubric]:
@@ -315,9 +336,9 @@ def _controls(
         record = typed(record)
         if record.problem is not None:
             raise UsageError(f"{place}: {record.problem.message}")
-        questions, why = questions_about(record, [rubric])
-        if why is not None:
-            raise UsageError(f"{place}: {why}")
+        questions, lacks = questions_about(record, [rubric])
+        if lacks:
+            raise UsageError(f"{place}: {lacks[rubric.name]}")
         rows = _rows(questions, opt_outs)
         offered = (*rubric.answers, *opt_outs)
         if any(spelt_as(part, offered) is None for part in item.reference.split(SEVERAL)):

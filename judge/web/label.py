@@ -38,7 +38,7 @@ _QUESTION = (
 class PageOutcome:
     """The result of a page: questions answered, of how many, and the commands to type next, each
     after its purpose; `unasked` records have no question, the first for the reason `why`; `notes`
-    are messages about earlier answers."""
+    are further messages."""
 
     answered: int
     of: int
@@ -90,8 +90,7 @@ def label(
                 for q in questionnaire.about(record)
             ]
         )
-    if not any(units):
-        raise questionnaire.refused(settings.on)
+    questionnaire.refuse_unasked(settings.on)
     Random(settings.seed).shuffle(units)
     questions = {q.place: q for unit in units for q in unit}
     for place, question in questions.items():
@@ -110,7 +109,9 @@ def label(
     serve(session, ready, port)
     reasons = questionnaire.reasons
     why = next(iter(reasons), "")
-    return PageOutcome(session.answered, len(session.questions), closing(), len(reasons), why)
+    return PageOutcome(
+        session.answered, len(questions), closing(), len(reasons), why, questionnaire.notes()
+    )
 
 
 def _swapped(record: Record, rubric: Rubric, annotator: str) -> bool:

@@ -143,8 +143,8 @@ def _open(
         default: Verdict | None = check.verdict
         if check.by == PERSON:
             verdicts, default = _undecided(check, judged.get(check.name)), None
-        questions, why = questions_about(record, [rubric_of(check.name)])
-        left_out = left_out or why
+        questions, lacks = questions_about(record, [rubric_of(check.name)])
+        left_out = left_out or lacks.get(check.name)
         for question in questions:
             entry = record.entry(question.rubric.each, question.number)
             if verdicts.get(entry, default) in wanted:

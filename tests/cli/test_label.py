@@ -301,6 +301,20 @@ def test_of_records_with_one_id_the_first_is_asked_about_and_gets_the_labels(typ
     assert (line["text"], line["labels"]) == ("Hello there.", {"question": "yes"}), (code, told)
 
 
+def test_a_question_that_records_lack_is_told_and_refused_if_all_lack_it(typed: Typed) -> None:
+    """With a third record: three mails and two claims, for three people."""
+    typed.write("said.yaml", [], "name: said\nquestion: Is it?\nfields: [text]\neach: claims\n")
+    records = [{"id": "a", "mail": "Hello."}, {"id": "b", "mail": "Bye."}]
+    asked = ("--ask", "Polite?", "--on", "mail", "--rubric", "./said.yaml")
+    typed.write("r.jsonl", records)
+    code, _, told = typed.text("label", "r.jsonl", *asked, "--sheet", "s.csv")
+    assert code == 2 and "rubric said: text: no record has this field" in told
+    typed.write("r.jsonl", [*records, {"mail": "Hi.", "text": "One.", "claims": ["one", "two"]}])
+    code, _, told = typed.text("label", "r.jsonl", *asked, "--sheet", "s.csv")
+    assert code == 0 and "15 rows about 3 records" in told
+    assert "said is not asked about 2 records; the first: line 1 of r.jsonl: the record" in told
+
+
 def test_controls_have_the_names_of_the_column_that_names_records(typed: Typed) -> None:
     """A place, gold.csv#2, would give a control question away."""
     typed.write("in.jsonl", [{"nr": f"m{n}", "mail": f"Mail {n}."} for n in range(6)])
