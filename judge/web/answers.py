@@ -179,32 +179,18 @@ class AnswerFile:
         with self.path.open("ab+", buffering=0) as file:
             while not lock(file.fileno()):  # Another process is writing an answer.
                 time.sleep(0.01)
-            size = os.fstat(file.fileno()).st_size
-            whole = _whole(file, size)
-            file.seek(whole)
-            if whole != size and parsed(file.read(size - whole)) is not None:
+            self.refresh()
+            file.seek(self._end)
+            if parsed(file.read()) is not None:
                 line = b"\n" + line
-            elif whole != size:
-                file.truncate(whole)
+            else:
+                file.truncate(self._end)
             view = memoryview(line)
             while view:
                 view = view[file.write(view) :]
             os.fsync(file.fileno())
         if new:
             sync_folder(self.path)
-
-
-def _whole(file: Any, size: int) -> int:
-    """The offset at which the last whole line of a file of this size ends."""
-    end = size
-    while end > 0:
-        start = max(0, end - 65_536)
-        file.seek(start)
-        at = file.read(end - start).rfind(b"\n")
-        if at >= 0:
-            return int(start + at + 1)
-        end = start
-    return 0
 
 
 def _at(content: Any, number: int) -> str | None:
