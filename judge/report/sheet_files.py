@@ -67,19 +67,30 @@ class SheetRows:
         return names
 
 
-Write = Callable[[Path, SheetRows, Sequence[str], bool], Sequence[Path]]
-
-
 @dataclass(frozen=True, slots=True)
 class SheetForm:
-    """A form of sheets. `write` takes the path, the rows, their sources, and whether to replace
-    earlier files. `counted`: the form is made for a number of annotators; `told`: it has a place
-    for instructions."""
+    """A form of sheets. `contents` makes the content of each file of a sheet at a path. `counted`:
+    the form is made for a number of annotators; `told`: it has a place for instructions."""
 
     name: str
-    write: Write
+    contents: Callable[[Path, SheetRows], dict[Path, bytes]]
     counted: bool = False
     told: bool = True
+
+    def write(
+        self, out: Path, rows: SheetRows, sources: Sequence[str], overwrite: bool
+    ) -> list[Path]:
+        """Write all the files of a sheet made of these sources, or none if one is refused; returns
+        them, or their folder."""
+        files = self.contents(out, rows)
+        with ExitStack() as stack:
+            opened = [
+                stack.enter_context(writing(p, sources, overwrite=overwrite, flag="--sheet"))
+                for p in files
+            ]
+            for file, content in zip(opened, files.values(), strict=True):
+                file.write(content)
+        return [*files] if out in files else [out]
 
     def instructions_of(self, path: Path | None) -> str:
         """The text of the instructions. Raises UsageError if it cannot be read or shown."""
@@ -113,9 +124,7 @@ def form_of(sheet: Path) -> tuple[SheetForm, Path]:
     return form, Path(path)
 
 
-def _write_csv(
-    out: Path, rows: SheetRows, sources: Sequence[str], overwrite: bool
-) -> Sequence[Path]:
+def _csv(out: Path, rows: SheetRows) -> dict[Path, bytes]:
     """A CSV file with a column for every field; text that a spreadsheet would run gets an
     apostrophe."""
     lines = [
@@ -125,19 +134,15 @@ def _write_csv(
     ]
     last = ("question", "answers", "label", "why")
     heads = dict.fromkeys(head for line in lines for head in line if head not in last)
-    with writing(out, sources, overwrite=overwrite, flag="--sheet") as file:
-        # With a byte-order mark Excel reads UTF-8.
-        text = io.TextIOWrapper(file, "utf-8-sig", newline="", write_through=True)
-        table = csv.DictWriter(text, [*heads, *last], restval="", lineterminator="\n")
-        table.writerow({name: inert(name) for name in table.fieldnames})
-        table.writerows({name: inert(cell) for name, cell in line.items()} for line in lines)
-        text.detach()
-    return [out]
+    text = io.StringIO(newline="")
+    table = csv.DictWriter(text, [*heads, *last], restval="", lineterminator="\n")
+    table.writerow({name: inert(name) for name in table.fieldnames})
+    table.writerows({name: inert(cell) for name, cell in line.items()} for line in lines)
+    # With a byte-order mark Excel reads UTF-8.
+    return {out: text.getvalue().encode("utf-8-sig")}
 
 
-def _write_html(
-    out: Path, rows: SheetRows, sources: Sequence[str], overwrite: bool
-) -> Sequence[Path]:
+def _html(out: Path, rows: SheetRows) -> dict[Path, bytes]:
     """A page in one file. It has each text once, however many rows show it; its script gives each
     annotator an order, and hides the names of compared columns."""
     texts: dict[str, int] = {}
@@ -159,14 +164,10 @@ def _write_html(
         questions=sum(map(len, units)),
         instructions=rows.instructions,
     )
-    with writing(out, sources, overwrite=overwrite, flag="--sheet") as file:
-        file.write(text.encode())
-    return [out]
+    return {out: text.encode()}
 
 
-def _write_label_studio(
-    out: Path, rows: SheetRows, sources: Sequence[str], overwrite: bool
-) -> Sequence[Path]:
+def _label_studio(out: Path, rows: SheetRows) -> dict[Path, bytes]:
     """Tasks to import, and the labelling configuration (XML) beside them."""
     names, lines = rows.names, rows.ordered()
     alike = len({row["answers"] for row in lines}) == 1
@@ -205,15 +206,11 @@ def _write_label_studio(
     indent(view)
     config = io.BytesIO()
     ElementTree(view).write(config, "utf-8")
-    contents = {out: _json(tasks, 1).encode(), out.with_suffix(".xml"): config.getvalue()}
-    _write_all(contents, sources, overwrite)
-    return [*contents]
+    return {out: _json(tasks, 1).encode(), out.with_suffix(".xml"): config.getvalue()}
 
 
-def _write_argilla(
-    out: Path, rows: SheetRows, sources: Sequence[str], overwrite: bool
-) -> Sequence[Path]:
-    """A folder that `Dataset.from_disk` of Argilla's SDK reads; nothing is suggested.
+def _argilla(out: Path, rows: SheetRows) -> dict[Path, bytes]:
+    """A folder, made here, that `Dataset.from_disk` of Argilla's SDK reads; nothing is suggested.
 
     Raises UsageError where the questions have different answers: a question of Argilla offers the
     same for all records.
@@ -269,8 +266,7 @@ def _write_argilla(
     except OSError as error:
         why = f"{out}: cannot be written: {error.strerror}; name a folder that can be"
         raise UsageError(f"--sheet argilla:{why}") from error
-    _write_all({out / n: _json(c, 1).encode() for n, c in contents.items()}, sources, overwrite)
-    return [out]
+    return {out / name: _json(content, 1).encode() for name, content in contents.items()}
 
 
 _TEXT = {"type": "text", "use_markdown": False}
@@ -300,25 +296,14 @@ def _json(content: object, indent: int | None = None) -> str:
     return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text)
 
 
-def _write_all(files: Mapping[Path, bytes], sources: Sequence[str], overwrite: bool) -> None:
-    """Write all the files, or none if one of them is refused."""
-    with ExitStack() as stack:
-        opened = [
-            (stack.enter_context(writing(p, sources, overwrite=overwrite, flag="--sheet")), content)
-            for p, content in files.items()
-        ]
-        for file, content in opened:
-            file.write(content)
-
-
 ENDINGS = {
-    ".csv": SheetForm("csv", _write_csv, counted=True, told=False),
-    ".html": SheetForm("html", _write_html),
+    ".csv": SheetForm("csv", _csv, counted=True, told=False),
+    ".html": SheetForm("html", _html),
 }
 """Forms of files, by ending."""
 
 TOOLS = {
-    "label-studio": SheetForm("label-studio", _write_label_studio),
-    "argilla": SheetForm("argilla", _write_argilla, counted=True),
+    "label-studio": SheetForm("label-studio", _label_studio),
+    "argilla": SheetForm("argilla", _argilla, counted=True),
 }
 """Forms for tools, by the name before the path."""
