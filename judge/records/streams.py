@@ -9,6 +9,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from judge.errors import UsageError
@@ -135,7 +136,7 @@ def as_utf8(stream: Stream) -> Stream:
         stream.read(len(_UTF8_BOM))
     for mark, encoding in _OTHER_BOMS.items():
         if head.startswith(mark):
-            return io.BufferedReader(_Recoded(stream, encoding), CHUNK)
+            return io.BufferedReader(_Chunks(_recoded(stream, encoding)), CHUNK)
     return stream
 
 
@@ -153,47 +154,29 @@ def with_first_lines(stream: Stream) -> Stream:
         head += more
         if head.lstrip().startswith((b"{", b"[")):
             break
-    return io.BufferedReader(_Continued(head, stream), CHUNK)
+    return io.BufferedReader(_Chunks(chain([head], iter(lambda: stream.read1(CHUNK), b""))), CHUNK)
 
 
-class _Continued(io.RawIOBase):
-    """Bytes that were read from a stream, and then the rest of it."""
+class _Chunks(io.RawIOBase):
+    """A stream of these bytes."""
 
-    def __init__(self, head: bytes, rest: Stream) -> None:
-        self._head, self._rest = head, rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._head[: len(buffer)] or self._rest.read1(len(buffer))
-        self._head = self._head[len(buffer) :]
-        buffer[: len(data)] = data
-        return len(data)
-
-
-class _Recoded(io.RawIOBase):
-    """A stream recoded to UTF-8."""
-
-    def __init__(self, stream: Stream, encoding: str) -> None:
-        self._stream, self._encoding = stream, encoding
-        self._decoder = codecs.getincrementaldecoder(encoding)()
-        self._held = b""
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks, self._held = chunks, b""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
-        data = self._held
-        while not data and (chunk := self._stream.read(CHUNK)):
-            data = self._decoded(chunk)
-        data = data or self._decoded(b"", final=True)
+        data = self._held or next(self._chunks, b"")
         count = min(len(data), len(buffer))
         buffer[:count], self._held = data[:count], data[count:]
         return count
 
-    def _decoded(self, data: bytes, *, final: bool = False) -> bytes:
-        try:
-            return self._decoder.decode(data, final).encode()
-        except UnicodeError:
-            raise BrokenStreamError(f"not valid {self._encoding.upper()}") from None
+
+def _recoded(stream: Stream, encoding: str) -> Iterator[bytes]:
+    """The stream's text in UTF-8."""
+    try:
+        for text in codecs.iterdecode(iter(lambda: stream.read(CHUNK), b""), encoding):
+            yield text.encode()
+    except UnicodeError:
+        raise BrokenStreamError(f"not valid {encoding.upper()}") from None
