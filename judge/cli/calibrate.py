@@ -24,6 +24,7 @@ from judge.errors import Exit
 
 if TYPE_CHECKING:
     from judge.calibration.report import Calibration, CheckReport
+    from judge.records import Record
     from judge.settings import Settings
 
 EPILOG = """\b
@@ -206,15 +207,20 @@ def taken_message(check: str, names: Sequence[str]) -> str:
     return f"{check}: its labels are the answers to {', '.join(map(repr, names))}"
 
 
+def unused_labels(lines: Sequence[Record], answers: int) -> Iterator[str]:
+    """Notes on lines that could not be used, and on this many answers that mean no label."""
+    for item in lines[:MAX_PROBLEMS]:
+        yield f"{item.source}:{item.line}: {item.problem.message if item.problem else ''}"
+    if len(lines) > MAX_PROBLEMS:
+        yield f"and {len(lines) - MAX_PROBLEMS} more such lines"
+    if answers:
+        yield f"{no_label(answers)}, left out"
+
+
 def _troubles(report: Calibration) -> Iterator[str]:
     """Notes: unused lines, the fields shown, unanswered items, what the profile cannot do, or why
     there is none."""
-    for item in report.problems[:MAX_PROBLEMS]:
-        yield f"{item.source}:{item.line}: {item.problem.message if item.problem else ''}"
-    if len(report.problems) > MAX_PROBLEMS:
-        yield f"and {len(report.problems) - MAX_PROBLEMS} more such lines"
-    if report.no_label:
-        yield f"{no_label(report.no_label)}, left out"
+    yield from unused_labels(report.problems, report.no_label)
     if report.taught:
         yield f"{counted(report.taught, 'item')} left out, used to teach one of the models"
     for check in report.checks:

@@ -212,7 +212,7 @@ def remove(name: str) -> tuple[Path, int]:
 
 
 def part_of(file: Path) -> Path:
-    """Where a pull stores an incomplete file."""
+    """Where an incomplete file is stored."""
     return file.with_name(f"{file.name}.part")
 
 

@@ -14,6 +14,7 @@ from judge.errors import UsageError, missing_extra, unwritable
 from judge.judging.judge import Judge
 from judge.local.adapter import Trainer, TrainingExample
 from judge.local.llama import TAUGHT, LocalBackend
+from judge.local.store import part_of
 from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.labels import LabelledItem
@@ -103,7 +104,7 @@ def teach(
         "judge.base": backend.identity()["sha256"],
         TAUGHT: " ".join(sorted({lesson.key for lesson in lessons})),
     }
-    partly, loss = unfinished(out), float("nan")
+    partly, loss = part_of(out), float("nan")
     try:
         partly.unlink(missing_ok=True)
         for number, steps, loss in trainer.teach(lessons, epochs, job.seed):
@@ -128,11 +129,6 @@ def teach(
         taken=labels_taken(items),
         other_question=other_question(items, judge.rubric.question),
     )
-
-
-def unfinished(out: Path) -> Path:
-    """The adapter's file during training."""
-    return out.with_name(f"{out.name}.part")
 
 
 def _labelled(

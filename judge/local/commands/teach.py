@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from judge.cli import calibrate
 from judge.cli import options as opt
-from judge.cli.calibrate import Group, Labels, SampleOfCheck, fields_message, taken_message
-from judge.cli.printing import counted, no_label, print_message
+from judge.cli.printing import counted, print_message
 from judge.errors import Exit, UsageError
 
 if TYPE_CHECKING:
@@ -28,17 +28,6 @@ reports on a model with the adapter without the records that taught it.
 Exit code 3: some lines could not be used.
 """
 
-_TOLD = 20
-
-
-def next_command(labels: list[str], settings: Settings, group: str | None, model: str) -> str:
-    """The command that reports on a model that was taught by these labels."""
-    from judge.web.label import question_flags
-
-    grouped = ["--group", group] if group else []
-    words = ["judge", "calibrate", *labels, *question_flags(settings), *grouped, "-m", model]
-    return shlex.join([*words, "-o", "taught"])
-
 
 @opt.with_settings(
     *("model", "check", "rubric", "ask", "name", "on", "answers", "pass_", "map", "seed"),
@@ -47,14 +36,14 @@ def next_command(labels: list[str], settings: Settings, group: str | None, model
 )
 def command(
     settings: Settings,
-    labels: Labels,
+    labels: calibrate.Labels,
     out: Annotated[
         Path,
         typer.Option("-o", "--out", help="Write the adapter to this file.", metavar="FILE.gguf"),
     ],
     overwrite: opt.Overwrite = False,
-    sample: SampleOfCheck = None,
-    group: Group = None,
+    sample: calibrate.SampleOfCheck = None,
+    group: calibrate.Group = None,
     epochs: Annotated[float, typer.Option(min=0.1, max=50, help="Passes over the labels.")] = 2.0,
     quiet: opt.Quiet = False,
 ) -> None:
@@ -66,7 +55,9 @@ def command(
     """
     from judge.calibration.labels import CalibrationJob
     from judge.cli.progress import steps
-    from judge.local.teaching import teach, unfinished
+    from judge.local.store import part_of
+    from judge.local.teaching import teach
+    from judge.web.label import question_flags
 
     if out.suffix != ".gguf":
         raise UsageError(f"-o {out}: name a file that ends in .gguf")
@@ -76,7 +67,7 @@ def command(
     if len(settings.ask) > 1:
         raise UsageError("--ask: a model is taught one question at a time")
     job = CalibrationJob(sources=labels, records=sample, group=group)
-    partly = unfinished(out)
+    partly = part_of(out)
     earlier = _written(partly)
     try:
         with steps("items", quiet=quiet) as show:
@@ -88,18 +79,14 @@ def command(
             remark = old if now == earlier else f"the adapter so far is {partly}"
         print_message(f"interrupted; {remark}", new_line=True)
         raise typer.Exit(int(Exit.INTERRUPTED)) from None
-    for item in report.problems[:_TOLD]:
-        print_message(f"{item.source}:{item.line}: {item.problem.message if item.problem else ''}")
-    if len(report.problems) > _TOLD:
-        print_message(f"and {len(report.problems) - _TOLD} more such lines")
-    if report.no_label:
-        print_message(f"{no_label(report.no_label)}, left out")
+    for note in calibrate.unused_labels(report.problems, report.no_label):
+        print_message(note)
     if report.taken:
-        print_message(taken_message(report.check, report.taken))
+        print_message(calibrate.taken_message(report.check, report.taken))
     if report.other_question:
         print_message(report.other_question)
     if report.shown:
-        print_message(fields_message(report.shown, report.withheld))
+        print_message(calibrate.fields_message(report.shown, report.withheld))
     if not quiet:
         title = f"taught {report.check} by {counted(report.items, 'item')}"
         print_message(
@@ -107,7 +94,9 @@ def command(
         )
         if not (settings.ask or settings.rubric or settings.check):
             settings = settings.model_copy(update={"check": (report.check,)})
-        print_message(f"next: {next_command(labels, settings, group, report.model)}")
+        grouped = ["--group", group] if group else []
+        words = ["judge", "calibrate", *labels, *question_flags(settings), *grouped]
+        print_message(f"next: {shlex.join([*words, '-m', report.model, '-o', 'taught'])}")
     if report.problems:
         raise typer.Exit(int(Exit.INCOMPLETE))
 
