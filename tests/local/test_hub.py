@@ -19,7 +19,7 @@ from aiohttp import web
 from cli.typed import Typed
 
 from judge.local import store
-from judge.local.hub import _choice
+from judge.local.fetch import _choice
 
 PAYLOAD = b"GGUF" + bytes(range(256)) * 2000
 REPOSITORY, FILE = "some-org/Tiny-GGUF", "tiny-Q4_K_M.gguf"
