@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import make_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import judge
 from judge.errors import JudgeError, UsageError
+from judge.records.tables import from_memory
 from tests.report.pages import entries
 
 SCRIPT = """
@@ -329,6 +331,28 @@ def _shown(cell: Any) -> Iterator[str]:
     for output in cell.outputs:
         data = output.get("data", {})
         yield data.get("text/html") or data.get("text/plain") or output.get("text", "")
+
+
+def test_message_objects_are_shown_as_turns(asked: dict[str, Any]) -> None:
+    """Pydantic's, as an app of LangChain or OpenAI's client keeps them, and dataclasses."""
+    messages = pytest.importorskip("langchain_core.messages")
+    call = {"name": "track", "args": {"n": 1}, "id": "t1"}
+    of_langchain = [
+        messages.HumanMessage("Where is it?"),
+        messages.AIMessage("", tool_calls=[call]),
+        messages.AIMessage("thanks for waiting"),
+    ]
+    turn = make_dataclass("Turn", ["role", "content"])
+    of_dataclass = [turn("user", "Where is it?"), turn("assistant", "go")]
+    rows = [{"mail": of_langchain}, {"mail": of_dataclass}]
+    first, second = judge.validate(rows, **asked)
+    assert [str(one.verdict) for one in (first, second)] == ["pass", "fail"]
+    shown = from_memory([first.record, second.record])
+    assert [record.texts["mail"] for record in shown] == [
+        "1. user: Where is it?\n2. assistant:\n   tool call track (t1):\n      n: 1\n"
+        "3. assistant: thanks for waiting",
+        "1. user: Where is it?\n2. assistant: go",
+    ]
 
 
 def test_dates_of_numpy_are_dates_and_sets_have_an_order(asked: dict[str, Any]) -> None:

@@ -9,6 +9,8 @@ import shlex
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields as fields_of
+from dataclasses import is_dataclass
 from itertools import islice
 from typing import IO, Any, TypeAlias
 from xml.etree.ElementTree import ParseError
@@ -314,9 +316,10 @@ def from_memory(records: Iterable[object]) -> Iterator[Record]:
     """One record per mapping, numbered from 1, with values converted to JSON.
 
     NaN, infinite numbers and pandas' missing values become null, NumPy numbers and arrays become
-    plain ones, sets sorted lists, and values without a JSON form (dates, decimals) text. A string,
-    or a missing value among strings, becomes a record with the field `text`; a `Record` is returned
-    as it is. Anything else, and cyclic nesting, gives a record with a problem.
+    plain ones, sets sorted lists, Pydantic models (such as messages of LangChain and OpenAI) and
+    dataclasses objects, and values without a JSON form (dates, decimals) text. A string, or a
+    missing value among strings, becomes a record with the field `text`; a `Record` is returned as
+    it is. Anything else, and cyclic nesting, gives a record with a problem.
     """
     for number, record in enumerate(records, 1):
         if isinstance(record, Record):
@@ -362,4 +365,10 @@ def as_json(content: Any) -> Any:
         content = content.astype(kind.replace("[ns]", "[us]"))
     if hasattr(content, "tolist"):  # NumPy's numbers and arrays
         return as_json(content.tolist())
+    if isinstance(content, type):
+        return str(content)
+    if hasattr(content, "model_dump"):
+        return as_json(content.model_dump())
+    if is_dataclass(content):
+        return {field.name: as_json(getattr(content, field.name)) for field in fields_of(content)}
     return content.isoformat() if hasattr(content, "isoformat") else str(content)

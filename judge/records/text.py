@@ -244,9 +244,9 @@ def _parts(content: dict[str, Any] | list[Any], name: Name) -> Iterable[Part]:
         return _pairs(content, name)
     turns = _turns(content, name)
     parts = [("", entry) for entry in content] if turns is None else turns
-    # An empty entry takes no number.
-    there = (part for part in parts if _there(part[1]))
-    return ((f"{n}. {lead}".rstrip(), entry) for n, (lead, entry) in enumerate(there, 1))
+    # An empty entry keeps its number: an answer may cite the others by theirs.
+    numbered = enumerate(parts, 1)
+    return ((f"{n}. {lead}".rstrip(), entry) for n, (lead, entry) in numbered if _there(entry))
 
 
 # ---------------------------------------------------------------- chats

@@ -134,7 +134,7 @@ def test_any_record_shows_its_fields_but_the_id_and_labels() -> None:
     assert dict(texts) == {
         "mail": "body: Dear Ann\nlines: 3",
         "sent": "yes",
-        "to": "1. A\n2. B",
+        "to": "1. A\n3. B",
     }
     # What a rubric names is shown all the same.
     assert (texts["mail.lines"], texts["to.-1"], texts["annotator1"]) == ("3", "B", "no")

@@ -28,7 +28,7 @@ PHOTO = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}
         (False, "no"),
         (
             ["Doc one.", None, "Doc two\n3. not an entry", ""],
-            "1. Doc one.\n2. Doc two\n      3. not an entry",
+            "1. Doc one.\n3. Doc two\n      3. not an entry",
         ),
         ([["a"], ["b", 2]], "1. 1. a\n2. 1. b\n   2. 2"),
         (
