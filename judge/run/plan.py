@@ -218,29 +218,30 @@ def plan_items(
     """The plan for these records; a record with a problem counts as bad.
 
     Args:
-        calls_of: adds the calls for one record. In the least, the same question about an equal
-            record is asked once, as in a run, also in one without a cache.
+        calls_of: adds the calls for one record. An equal call for another record is counted once,
+            because a run asks once, also without a cache.
     """
-    estimate, seen = Plan(), set[int]()
+    estimate, certain, possible = Plan(), set[int](), set[int]()
 
     async def add_all() -> None:
         for item in items:
             if item.problem is not None:
                 estimate.bad.add(bad_input(item))
                 continue
-            passing = PlannedCalls(most=False, seen=seen)
-            failing = PlannedCalls(most=False, fails=True, seen=seen)
-            most = PlannedCalls(most=True)
+            passing = PlannedCalls(most=False, seen=certain)
+            failing = PlannedCalls(most=False, fails=True, seen=certain)
+            most = PlannedCalls(most=True, seen=possible)
             for calls in (passing, failing, most):
                 await calls_of(item, calls)
             if passing.usage.keys() - most.usage.keys():
                 # A failure ended the checks early: those behind it are asked if it passes late.
-                behind = PlannedCalls(most=True, fails=False)
+                behind = PlannedCalls(most=True, fails=False, seen=possible)
                 await calls_of(item, behind)
                 most.usage = {**behind.usage, **most.usage}
             estimate.add(passing, failing, most)
-            if len(seen) < _MAX_SEEN:
-                seen.update(passing.keys & failing.keys)  # asked whatever the answers are
+            if len(possible) < _MAX_SEEN:
+                certain.update(passing.keys & failing.keys)
+                possible.update(most.keys)
 
     asyncio.run(add_all())
     return estimate
@@ -250,7 +251,7 @@ class PlannedCalls:
     """The calls for one record, by check or task: `most` if every answer leads to more calls,
     `fails` if all questions fail (by default with `most`).
 
-    `bound` is their least usage, without the calls in `seen`, which an earlier record made.
+    `bound` is their least usage. Calls in `seen`, which an earlier record made, are not counted.
     """
 
     def __init__(
@@ -275,11 +276,13 @@ class PlannedCalls:
         if key not in self.keys:
             self.keys.add(key)
             length = sum(len(message["content"]) for message in call.messages)
-            usage = client.estimate(round(length / CHARACTERS_PER_TOKEN), tokens)
             name = f"{call.origin.rubric} ({call.role})"
             name = {"rewriting": "rewriting", "measured": call.origin.rubric}.get(call.role, name)
-            self.usage[name] = self.usage.get(name, Usage()) + usage
+            usage = self.usage.setdefault(name, Usage())
             if key not in self._seen:
+                self.usage[name] = usage + client.estimate(
+                    round(length / CHARACTERS_PER_TOKEN), tokens
+                )
                 least = client.estimate(int(length / MOST_CHARACTERS), min(1, tokens))
                 self.bound[name] = self.bound.get(name, Usage()) + least
         return tokens

@@ -98,7 +98,12 @@ def test_the_baseline_asks_the_same_question_without_any_defence() -> None:
             bare = messages(rubric, subject, **asked, framing=UNDEFENDED)
             told = bare[0]["content"] + bare[1]["content"].replace(case.injection, "")
             assert "is data" in own[0]["content"]
-            for defence in (mark_of(rubric, subject), "is data", "no instructions", "between the marks"):
+            for defence in (
+                mark_of(rubric, subject),
+                "is data",
+                "no instructions",
+                "between the marks",
+            ):
                 assert defence not in told
             text = subject.texts[case.field]
             assert f"{case.field.replace('_', ' ').capitalize()}: {text}" in bare[1]["content"]

@@ -116,13 +116,18 @@ def test_the_most_has_every_round_every_vote_and_the_strong_model(folder: Path) 
     norm, _ = planned([valued], check=("abstraction",), method="structured", votes=3)
     assert norm.by_check["abstraction (loop)"] == {"least": 2, "most": 3}
     # Of five records one takes the third vote, and replies four times as long.
-    five = [{**valued, "id": n, "story": f"{NORM['story']} {n}"} for n in range(5)]
+    five = [{**valued, "id": n, "value": f"Respect {n}"} for n in range(5)]
     norm, _ = planned(five, check=("abstraction",), method="structured", votes=3)
     assert [one.replies for one in (norm.least, norm.likely, norm.most)] == [10, 11, 15]
     assert norm.least.output_tokens == 10, "one token a reply"
     ten = norm.usual.input_tokens / norm.usual.replies * 10
     assert norm.least.input_tokens == pytest.approx(ten / 2, rel=0.01), "8 characters, not 4"
     assert 1000 < ten < 10000
+    # The check does not show the story, so it puts the same question about each of these.
+    five = [{**valued, "id": n, "story": f"{NORM['story']} {n}"} for n in range(5)]
+    same, _ = planned(five, check=("abstraction",), method="structured", votes=3)
+    assert [one.replies for one in (same.least, same.likely, same.most)] == [2, 2, 3]
+    assert same.by_check["abstraction (loop)"] == {"least": 2, "most": 3}
     assert norm.likely.output_tokens == 2 * norm.usual.output_tokens
     assert made.likely.replies == 2 and made.most.replies == 5
     (folder / "cheap.yaml").write_text((folder / "clean.yaml").read_text())
