@@ -81,7 +81,7 @@ def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: b
     if report.finished:
         lines += map(str, report.outcomes)
     else:
-        lines += [f"gate {gate}: open, because the run is not finished" for gate in report.gates]
+        lines += [gate.open for gate in report.gates]
     lines += [str(summary.people)] if summary.people else []
     lines += [*_named(summary, (Verdict.FAIL, Verdict.ABSTAIN, *LOST)), *_repeated(summary)]
     for check, reason, count, of in summary.abstentions():

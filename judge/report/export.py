@@ -360,12 +360,14 @@ def write_markdown(
     *,
     listed: Sequence[str] = (Verdict.FAIL,),
     gates: Sequence[Gate] = (),
+    unfinished: bool = False,
 ) -> None:
     """A summary for GitHub's step summary: the outcomes of the gates, the verdicts and the mean
     score of each check, and the first records with the `listed` verdicts.
 
     Args:
         summary: an empty one, with what the run's description says about its rubrics.
+        unfinished: whether the run has not reached the end of its input.
     """
     summary, shown = summary or Summary(), list[list[dict[str, str | None]]]()
     for line, judgement in lines:
@@ -383,7 +385,8 @@ def write_markdown(
     text = template.render(
         count=count,
         summary=summary,
-        gates=[str(gate.outcome(summary)) for gate in gates],
+        gates=[g.open if unfinished else str(g.outcome(summary)) for g in gates],
+        unfinished=unfinished,
         counts=counts,
         kinds=kinds,
         shown=shown,

@@ -15,7 +15,14 @@ from judge.errors import UsageError, refuse_outside, unwritable
 from judge.judgement import Judgement
 from judge.records.lines import Line, Lines
 from judge.run.job import refuse_unknown_verdicts
-from judge.run.output import input_path, read_description, refuse_nameless, refuse_same, replacing
+from judge.run.output import (
+    input_path,
+    is_unfinished,
+    read_description,
+    refuse_nameless,
+    refuse_same,
+    replacing,
+)
 from judge.verdict import Verdict
 
 Outputs = Pathlike | Sequence[Pathlike] | Sequence[Judgement]
@@ -148,7 +155,8 @@ def export(
         elif write is write_markdown:
             summary = Summary(scales=described_scales(runs), counting=only_counted(runs))
             listed, gates = chosen or (Verdict.FAIL,), described_gates(runs)
-            write_markdown(kept, file, summary, listed=listed, gates=gates)
+            stopped = any(map(is_unfinished, runs))
+            write_markdown(kept, file, summary, listed=listed, gates=gates, unfinished=stopped)
         else:
             write(kept, file)
     return Written(lines, {}, left_out)

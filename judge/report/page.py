@@ -32,6 +32,7 @@ from judge.report.entry import drawn, probability
 from judge.report.overview import Bar, LabelPair, Overview, columns_of
 from judge.report.runs import Run
 from judge.run.gates import GateOutcome, described_gates
+from judge.run.output import UNFINISHED, is_unfinished
 from judge.run.rubrics import described_scales, only_counted
 from judge.run.summary import Summary
 from judge.stats import intervals
@@ -106,6 +107,11 @@ def gates_held(described: Mapping[str, Any], overview: Overview) -> list[GateOut
     return [gate.outcome(overview.summary) for gate in described_gates(runs)]
 
 
+def unfinished(described: Mapping[str, Any], overview: Overview) -> bool:
+    """Whether a run of these lines has not reached the end of its input."""
+    return any(is_unfinished(described.get(mark) or {}) for mark, _ in overview.runs if mark)
+
+
 def span(bar: Bar) -> str:
     """The values of a bar, such as `0.05 to 0.1`."""
     return f"at {bar.low:g}" if bar.low == bar.high else f"from {bar.low:g} to {bar.high:g}"
@@ -120,11 +126,12 @@ def dollars(overview: Overview) -> str:
 
 
 def details(described: Any) -> dict[str, str]:
-    """The description of a run by name: its models, settings and rubrics. Gates have a table."""
+    """The description of a run by name: its models, settings and rubrics. Gates have a table, and
+    the top of the page says that a run is unfinished."""
     return {
         name: ", ".join(map(str, detail)) if isinstance(detail, list) else str(detail)
         for name, detail in flat(described).items()
-        if detail not in (None, "", [], {}) and name != "gates"
+        if detail not in (None, "", [], {}) and name not in ("gates", UNFINISHED)
     }
 
 
@@ -320,7 +327,7 @@ def templates() -> Environment:
     helpers = (
         meaning,
         *(percent, between, pass_share, details, asked_by),
-        *(gates_held, dollars, wilson, probability),
+        *(gates_held, unfinished, dollars, wilson, probability),
     )
     environment.globals |= {helper.__name__: helper for helper in helpers}
     environment.globals |= {"OUTCOMES": list(Verdict), "MEANINGS": MEANINGS}

@@ -101,6 +101,11 @@ class Gate:
         mean, repaired = "mean " * self.mean, " after repair" * self.repaired
         return f"{mean}{self.subject}{repaired} {self.bound.sign} {self.bound.limit:g}"
 
+    @property
+    def open(self) -> str:
+        """The outcome in a run that is not finished."""
+        return f"gate {self}: open, because the run is not finished"
+
     def refuse_unfit(self, rubrics: Mapping[str, Rubric], checks: Collection[str]) -> None:
         """Check that the gate fits the run.
 

@@ -34,6 +34,9 @@ _BINARY = getattr(os, "O_BINARY", 0)
 _AT_ONCE = getattr(select, "PIPE_BUF", 0)
 """Bytes that a writable pipe takes without blocking."""
 
+UNFINISHED = "unfinished"
+"""The key of a run in the description that has not reached the end of its input."""
+
 _FINGERPRINT = re.compile("[0-9a-f]{16}")
 
 
@@ -304,6 +307,11 @@ def description_file(out: Path) -> Path:
 def read_description(out: Path) -> dict[str, Any]:
     """How the lines of OUT were made, by fingerprint; empty if judge wrote no description."""
     return _description(out) or {}
+
+
+def is_unfinished(run: Mapping[str, Any]) -> bool:
+    """Whether a described run was stopped before the end of its input, or is still going."""
+    return run.get(UNFINISHED) is True
 
 
 def described(out: Path) -> bool:

@@ -21,7 +21,7 @@ from judge.digest import digest
 from judge.errors import UsageError, unwritable
 from judge.records.base import flat
 from judge.records.lines import REDONE, Line, parsed
-from judge.run.output import described, read_description, real, reorder
+from judge.run.output import UNFINISHED, described, read_description, real, reorder
 from judge.run.task import RunInfo
 
 
@@ -236,6 +236,7 @@ def _differences(before: Mapping[str, Any], now: RunInfo) -> str:
     # How a server is asked, and which model answers, is not part of the question
     # (docs/decisions/0039-..., 0040-...).
     observations: dict[str, Any] = {"adaptations": {}, "answered": {}, "gates": [], "own": {}}
+    observations |= {UNFINISHED: False}
     then, here = flat({**before, **observations}), flat({**now.described, **observations})
     names = {k for k in then.keys() | here.keys() if then.get(k) != here.get(k)}
     # If both runs have a question's words, they tell more than its rubric's digest.

@@ -19,6 +19,7 @@ from judge.records.lines import Line, bad_input, renamed
 from judge.run.batches import left_at_provider
 from judge.run.job import Job
 from judge.run.output import (
+    UNFINISHED,
     Sink,
     read_description,
     real,
@@ -126,6 +127,7 @@ class _Run:
                     self.resources.models.cache.on_fault = self._stop_for
                 await self._stream()
                 self._sort()
+                self._conclude()
                 if message := self.report.summary.idle_cheap_model:
                     self.watcher.say(message)
         finally:
@@ -286,7 +288,7 @@ class _Run:
         if mark is None:
             return
         before = runs.get(mark) or self.task.run_info(line.made_by).described
-        now = {**before, **self._seen(before), **self.task.described_gates}
+        now = {**before, **self._seen(before), **self.task.described_gates, UNFINISHED: True}
         if mark in runs and now == before:
             return
         runs[mark] = now
@@ -384,6 +386,20 @@ class _Run:
                 sort_review(review.path)
         except JudgeError as error:
             report.fatal = report.fatal or error
+
+    def _conclude(self) -> None:
+        """Note in the description of OUT that the run reached the end of its input."""
+        runs, out = self.report.runs, self.job.out
+        marked = [run for run in runs.values() if run.get(UNFINISHED)]
+        if not (self.report.finished and marked):
+            return
+        for run in marked:
+            del run[UNFINISHED]
+        if self.outputs and self.outputs[0].sink.regular and out is not None:
+            try:
+                write_description(out, runs)
+            except JudgeError as error:
+                self.report.fatal = error
 
     def _settle(self, path: Path | None, resumption: Resumption) -> None:
         whole = self.report.finished and not self.job.may_be_cut(self.report.summary.records)

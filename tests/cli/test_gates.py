@@ -223,7 +223,7 @@ def test_the_page_has_the_outcome_of_each_gate(mails: Typed) -> None:
     unread = "; counted as not passing: 1 unreadable"
     mails.text(*RUN, *TWO, *gated("polite >= 75%", "polite > 0.75", "polite < 0.7654321"))
     assert gates_on_page(mails) == [
-        ["polite >= 0.75", "undecided", "50.0%", f"2 of 4{unread}"],
+        ["polite >= 0.75", "does not hold yet", "50.0%", f"2 of 4{unread}"],
         ["polite > 0.75", "does not hold", "50.0%", f"2 of 4{unread}"],
         ["polite < 0.765432", "holds", "75.0%", "3 of 4; counted as passing: 1 unreadable"],
     ]
@@ -236,12 +236,28 @@ def test_the_page_has_the_outcome_of_each_gate(mails: Typed) -> None:
     # 5, 4, 1 and one without a score: from 11 / 4 to 15 / 4.
     scored = "3 of 4 decided; 1 undecided counts as"
     assert gates_on_page(mails) == [
-        ["mean tone > 3.7", "undecided", "3.33", f"{scored} 1: 2.75"],
+        ["mean tone > 3.7", "does not hold yet", "3.33", f"{scored} 1: 2.75"],
         ["mean tone >= 3.9", "does not hold", "3.33", f"{scored} 1: 2.75"],
-        ["mean tone < 3.75", "undecided", "3.33", f"{scored} 5: 3.75"],
+        ["mean tone < 3.75", "does not hold yet", "3.33", f"{scored} 5: 3.75"],
     ]
     mails.text(*RUN, *TWO, "-o", "o.jsonl", "--overwrite")
     assert gates_on_page(mails) == []
+
+
+def test_page_and_markdown_of_a_stopped_run_say_so_until_it_is_resumed(mails: Typed) -> None:
+    """The first record passes, so far all; at the end the description tells of no stop."""
+    run = [*RUN, *TWO, "--gate", "polite >= 75%", "-o"]
+    assert mails.text(*run, "o.jsonl", "--max-calls", "3")[0] == 4
+    assert gates_on_page(mails) == [["polite >= 0.75", "open", "100.0%", "1 of 1"]]
+    stop = "did not reach the end of its input"
+    assert stop in mails.read("o.html").decode()
+    mails.text("export", "o.jsonl", "-o", "o.md")
+    summary = mails.read("o.md").decode()
+    assert stop in summary and "open, because the run is not finished" in summary
+    assert mails.text(*run, "o.jsonl", "--resume")[0] == mails.text(*run, "whole.jsonl")[0]
+    assert gates_on_page(mails)[0][1] == "does not hold yet"
+    assert stop not in mails.read("o.html").decode()
+    assert mails.read("o.jsonl.run.json") == mails.read("whole.jsonl.run.json")
 
 
 def test_gates_that_a_hand_edited_are_none(mails: Typed) -> None:
