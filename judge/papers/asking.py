@@ -71,11 +71,6 @@ T = TypeVar("T")
 _WORDS = re.compile(r"\w+")
 
 
-def no_panel(rubric: str) -> Panel:
-    """The `panel` of a benchmark without judges; raises ValueError."""
-    raise ValueError(f"rubric {rubric}: a benchmark that asks judges names its `rubrics`")
-
-
 @dataclass(slots=True)
 class MeasuredModel:
     """The measured model, asked about one item by tasks (rubrics/tasks/NAME.yaml, or a Rubric).
@@ -86,9 +81,9 @@ class MeasuredModel:
     no answer, BackendError if it gives no reply.
 
     Args:
+        panel: the run's judges on a rubric, for a benchmark of judges.
         tasks: the user's own tasks, which replace those of the same name.
         setting: the benchmark's setting.
-        panel: the run's judges on a rubric, for a benchmark of judges.
         steps: intermediate results, for the output line.
         probabilities: those of the last choice, by answer; None if the model lists too few tokens.
         usage: the usage of the calls so far.
@@ -99,9 +94,9 @@ class MeasuredModel:
     method: Method
     sampling: Sampling
     fields: Fields
+    panel: Callable[[str], Panel]
     tasks: Mapping[str, Rubric] = field(default_factory=dict)
     setting: str | None = None
-    panel: Callable[[str], Panel] = no_panel
     steps: dict[str, Any] = field(default_factory=dict)
     probabilities: dict[str, float] | None = None
     usage: Usage = field(default_factory=Usage)

@@ -165,9 +165,9 @@ class Evaluation(Task):
             self._method,
             self._sampling,
             fields,
+            self.resources.panel,
             choices.tasks,
             choices.setting,
-            self.resources.panel,
         )
         result = await asked_of(self.benchmark, fields, model)
         credited = self.benchmark.credited

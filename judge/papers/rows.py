@@ -27,13 +27,13 @@ REJECTED = "rejected"
 """The problem type of a sound row that a rule leaves out."""
 
 
-def head_of(source: str, columns: Mapping[str, str] = MappingProxyType({})) -> Mapping[str, Any]:
+def head_of(source: str) -> Mapping[str, Any]:
     """The fields of a source's first record; empty if it has no record."""
-    return look_ahead(source, columns)[0]
+    return look_ahead(source, {})[0]
 
 
 def look_ahead(
-    source: str, columns: Mapping[str, str] = MappingProxyType({})
+    source: str, columns: Mapping[str, str]
 ) -> tuple[Mapping[str, Any], Iterator[Record]]:
     """The fields of a source's first record, and all its records: standard input cannot be read
     twice."""

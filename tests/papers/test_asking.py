@@ -42,7 +42,7 @@ def given(tmp_path: Path) -> Any:
     ) -> tuple[Any, MeasuredModel]:
         client = scripted(tmp_path, *script, reasks=1)
         fields = {"id": "i1", "colour": "red"}
-        measured = MeasuredModel(client, method, Sampling(0.7, 5), fields)
+        measured = MeasuredModel(client, method, Sampling(0.7, 5), fields, pytest.fail)
         try:
             found = asyncio.run(ask(measured))
         except NoAnswer as no:
