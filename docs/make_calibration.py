@@ -255,7 +255,7 @@ def _looks(one: DataSet, report: CheckReport) -> Iterator[str]:
 def _rows(one: DataSet, report: CheckReport) -> Iterator[str]:
     judge = report.judges[0]
     place = f"| {one.name} | {one.labels} | {report.check} | {report.fitted_on} | {report.held_out}"
-    shown = [("as it stands", judge.stands), ("calibrated", judge.calibrated)]
+    shown = [("as it stands", judge.uncalibrated), ("calibrated", judge.calibrated)]
     for how, measures in shown:
         if measures is None:
             continue

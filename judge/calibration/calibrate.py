@@ -305,7 +305,7 @@ async def _judge(
     def measured(labelled: Sequence[LabelledAnswer]) -> Measures:
         return measure(labelled, rubric.answers, seed=job.seed, draws=job.draws)
 
-    stands = measured([trial.observed[place] for place in parts.held_out])
+    uncalibrated = measured([trial.observed[place] for place in parts.held_out])
     calibrated = measured(held_out) if trial.fit.classifier is not None else None
     test_sets = {name: await _apart(study, trial, name) for name in study.further}
     looks = _controls(study, trial, test_sets.get(job.contrast_set or ""))
@@ -319,7 +319,7 @@ async def _judge(
         method=judge.method if judge.probabilistic else "structured",
         questions=tuple(_questions(judge)),
         fit=trial.fit,
-        stands=stands,
+        uncalibrated=uncalibrated,
         calibrated=calibrated,
         by={
             name: {value: measured(part) for value, part in slices(held_out, name).items()}
@@ -328,7 +328,7 @@ async def _judge(
         people=people,
         disagreements=disagreements(rubric, everything, set(parts.held_out)),
         skipped=Counter(a.reason or "" for a in everything if a.outcome is AnswerOutcome.SKIPPED),
-        profile=profile_of(study, trial, stage, calibrated or stands, looks, leak),
+        profile=profile_of(study, trial, stage, calibrated or uncalibrated, looks, leak),
         outcomes=Counter(str(answer.outcome) for answer in everything),
         unanswered=(unanswered[0].reason or unanswered[0].outcome) if unanswered else None,
         controls=looks,

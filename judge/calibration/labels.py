@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from types import MappingProxyType
+from typing import Any
 
 from judge.calibration.answer_fields import MAX_CATEGORIES, without_answers
 from judge.calibration.observe import texts_of
@@ -368,3 +369,15 @@ def sample(items: Sequence[LabelledItem], records: int, seed: int = 0) -> list[L
 def drawn(name: str, seed: int) -> str:
     """A sort key that orders names at random, by the seed."""
     return digest(f"{seed}\n{name}".encode("utf-8", "surrogatepass"), 64)
+
+
+def unreadable_lines(problems: Iterable[Record]) -> list[dict[str, Any]]:
+    """Lines of labels that could not be read, in the form that reports have."""
+    return [
+        {
+            "source": item.source,
+            "line": item.line,
+            "message": item.problem.message if item.problem else "",
+        }
+        for item in problems
+    ]

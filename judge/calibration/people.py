@@ -11,6 +11,7 @@ from typing import Any
 
 from judge.calibration.agreement_figures import CheckAgreement, agreement_on
 from judge.calibration.crowd import Annotator, Crowd, demographics, people_of
+from judge.calibration.labels import unreadable_lines
 from judge.calibration.majority import PLAIN, Majority, VotedQuestion, majority_records
 from judge.errors import UsageError
 from judge.records import Record
@@ -79,9 +80,9 @@ class Agreement:
     def as_json(self) -> dict[str, Any]:
         """The report as plain data; numbers rounded to 6 places, undefined ones null."""
         report: dict[str, Any] = plain(replace(self, problems=(), majorities=()))
-        for name in ("problems", "unreadable", "blank", "most_answers", "majorities", "notes"):
+        for name in ("problems", "most_answers", "majorities"):
             del report[name]
-        return report
+        return {**report, "unreadable_lines": unreadable_lines(self.problems)}
 
 
 def agreement_of(

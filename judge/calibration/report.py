@@ -12,6 +12,7 @@ from judge.calibration import finding
 from judge.calibration.controls import Controls, LabelLeak
 from judge.calibration.fit import Fit, LearningCurve
 from judge.calibration.guarantee import CascadePolicy
+from judge.calibration.labels import unreadable_lines
 from judge.calibration.measures import AgainstPeople, JudgeDifference, Measures
 from judge.calibration.observe import LabelledAnswer
 from judge.profile import JudgeProfile, Profile
@@ -113,7 +114,7 @@ def labelled_by(items: Sequence[LabelledItem]) -> dict[str, int]:
 class JudgeReport:
     """One judge on one check.
 
-    - `stands`: measures of the uncalibrated judge, over the held-out items
+    - `uncalibrated`: measures of the uncalibrated judge, over the held-out items
     - `calibrated`: measures of the fitted judge over the same items; None if nothing was fitted
     - `by`: measures of the final method by slice: the slice's name, then its value
     - `people`: the judge compared with the items' annotators; None if it answered no item with two
@@ -131,7 +132,7 @@ class JudgeReport:
     method: str
     questions: tuple[str, ...]
     fit: Fit
-    stands: Measures
+    uncalibrated: Measures
     calibrated: Measures | None
     by: Mapping[str, Mapping[str, Measures]]
     people: AgainstPeople | None
@@ -153,7 +154,7 @@ class JudgeReport:
     @property
     def final(self) -> Measures:
         """The measures of the method that is stored in the profile."""
-        return self.calibrated or self.stands
+        return self.calibrated or self.uncalibrated
 
     def as_json(self) -> dict[str, Any]:
         report = {item.name: plain(getattr(self, item.name)) for item in fields(self)}
@@ -217,8 +218,8 @@ class CheckReport:
         """The measures of each judge; also uncalibrated, if something was fitted."""
         rows = []
         for judge in self.judges:
-            if judge.calibrated is not None and judge.stands.accuracy.n:
-                rows.append((f"{judge.model}, as it stands", judge.stands.row))
+            if judge.calibrated is not None and judge.uncalibrated.accuracy.n:
+                rows.append((f"{judge.model}, as it stands", judge.uncalibrated.row))
             rows.append((judge.name, judge.final.row))
         return rows
 
@@ -309,14 +310,7 @@ class Calibration:
         return {
             "sources": list(self.sources),
             "checks": [check.as_json() for check in self.checks],
-            "unreadable_lines": [
-                {
-                    "source": item.source,
-                    "line": item.line,
-                    "message": item.problem.message if item.problem else "",
-                }
-                for item in self.problems
-            ],
+            "unreadable_lines": unreadable_lines(self.problems),
             "taught_left_out": self.taught,
             "no_label": self.no_label,
             "refused": self.refused,

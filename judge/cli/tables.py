@@ -79,6 +79,8 @@ def _rank(table: Table, column: str) -> int:
 
 def _text(cells: Mapping[str, Cell], column: str, *, brief: bool) -> str:
     cell = cells.get(column)
+    if isinstance(cell, float):
+        return f"{cell:.3g}"
     if not isinstance(cell, Estimate):
         return "–" if cell is None else str(cell)
     if brief:

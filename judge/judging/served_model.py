@@ -96,7 +96,7 @@ class ServedModel:
 
     def answered_elsewhere(self, counters: Counters) -> None:
         """Note which models answered another process's client of this model."""
-        for name in counters.models:
+        for name in counters.answered_by:
             self.replied(Completion("", model=name))
         for fingerprint in counters.system_fingerprints:
             self.replied(Completion("", system_fingerprint=fingerprint))
@@ -191,7 +191,7 @@ class ServedModel:
             elif not self.names and not is_same(self._alias, name):
                 _log.warning("judge: %s: the model that answers is %s", self._spec, name)
             self.names = (*self.names, name)[:_MAX_NAMES]
-        self._counters.models = self.names
+        self._counters.answered_by = self.names
         self._counters.system_fingerprints = self.fingerprints
 
 

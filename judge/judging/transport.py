@@ -94,7 +94,7 @@ class Counters:
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
-    models: tuple[str, ...] = ()
+    answered_by: tuple[str, ...] = ()
     system_fingerprints: tuple[str, ...] = ()
 
     def add(self, counters: Counters) -> None:

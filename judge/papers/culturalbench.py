@@ -235,8 +235,8 @@ def _guesser_table(results: Sequence[MeasuredAnswer]) -> Table:
     groups = {"right option": right, "mean of the four": mean}
     cells: dict[str, Cell] = {
         **{name: Estimate(fmean(g), n=len(g), of=len(g)) for name, g in groups.items() if g},
-        "H": None if h is None else f"{h:.2f}",
-        "p": None if p is None else f"{p:.3g}",
+        "H": h,
+        "p": p,
     }
     rows = [TableRow(("all questions",), cells)] if guesses else []
     title = "Cosine similarity of option and country (5.1)"

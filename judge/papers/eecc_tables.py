@@ -373,7 +373,7 @@ def _anova(study: CultureStudy, metric: str) -> dict[str, Cell]:
     rejected = None if anova.p is None else "yes" if anova.p < 0.05 else "no"
     return {
         "F": Estimate(anova.f, n=n, of=of),
-        "p": None if anova.p is None else f"{anova.p:.3g}",
+        "p": anova.p,
         "degrees of freedom": f"{anova.between}, {anova.within}",
         "equal means rejected": rejected,
     }

@@ -218,7 +218,7 @@ def _table(strata: Strata, runs: Mapping[str, Run], heads: tuple[str, ...]) -> T
         if name not in (OVERALL, RECORD, REPAIRED):
             tests += [(cells, run, p) for run, p in p_values.items()]
     for (cells, run, _), p in zip(tests, holm([p for _, _, p in tests]), strict=True):
-        cells[f"Holm p {run}"] = f"{p:.3g}"
+        cells[f"Holm p {run}"] = p
     differences = (row.cells.get(f"{run} - A") for row in rows for run in runs)
     no_interval = any(
         isinstance(cell, Estimate) and cell.value is not None and cell.low is None
@@ -249,7 +249,7 @@ def _cells(
         if scores and {*first, *column} <= {0.0, 1.0}:
             test = mcnemar(first, column)
             p_values[run] = test.p
-            cells[f"McNemar p {run}"] = f"{test.p:.3g}"
+            cells[f"McNemar p {run}"] = test.p
             cells |= {f"A, not {run}": test.only_first, f"{run}, not A": test.only_second}
     return cells, p_values
 

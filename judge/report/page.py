@@ -277,8 +277,10 @@ def _rankings(described: Mapping[str, Any]) -> dict[str, dict[str, Sequence[str]
 def _asked(run: Mapping[str, Any]) -> set[str]:
     """The normalised names of the fields that a run's own questions showed to judges, also as the
     records spell them; for a part of an object (`a.b`) also the object's."""
-    fields = {name for keys in run.get("own", {}).values() for name in keys.get("fields", ())}
-    fields |= {keys["each"] for keys in run.get("own", {}).values() if keys.get("each")}
+    fields = {
+        name for keys in run.get("own_rubrics", {}).values() for name in keys.get("fields", ())
+    }
+    fields |= {keys["each"] for keys in run.get("own_rubrics", {}).values() if keys.get("each")}
     columns = columns_of(run)
     paths = fields | {columns[name] for name in fields & columns.keys()}
     return normalised(paths | {path.partition(".")[0] for path in paths})

@@ -10,8 +10,9 @@ from typing import Any
 
 from judge.stats.intervals import Estimate, Quartiles, plain
 
-Cell = Estimate | Quartiles | int | str | None
-"""A number with its interval and its n; a box; a count; a word; None for an empty cell."""
+Cell = Estimate | Quartiles | int | float | str | None
+"""A number with its interval and its n; a box; a count; a p-value; a word; None for an empty cell.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +49,15 @@ class Table:
         return list(dict.fromkeys(name for row in self.rows for name in row.cells))
 
     def as_json(self) -> dict[str, Any]:
-        """Plain JSON; estimates with their interval, `n` and `of`."""
+        """Plain JSON; estimates with their interval, `n` and `of`. A head that a column is called,
+        too, such as a user's field `of`, is `by of`."""
         cells = [{name: plain(row.cells.get(name)) for name in self.columns} for row in self.rows]
-        labels = [dict(zip(self.heads, row.labels, strict=True)) for row in self.rows]
+        heads = [f"by {head}" if head in self.columns else head for head in self.heads]
+        labels = [dict(zip(heads, row.labels, strict=True)) for row in self.rows]
         return {
             "name": self.name,
             "title": self.title,
-            "heads": list(self.heads),
+            "heads": heads,
             "columns": self.columns,
             "rows": [{**a, **b} for a, b in zip(labels, cells, strict=True)],
             "notes": list(self.notes),

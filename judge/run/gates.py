@@ -257,7 +257,7 @@ class GateOutcome:
             "gate": str(self.gate),
             "holds": self.holds,
             "value": value,
-            "n": self.n,
+            "n" if self.gate.mean else "passing": self.n,
             "of": self.of,
             **undecided,
         }

@@ -51,7 +51,7 @@ class BoundWorkflow(RunInfo):
         own = {r.name: r.keys for r in rubrics if r.name in self.own and not r.tested}
         rankings = rankings_of(rubrics)
         described = {"workflow": self.name, **self.models, "questions": questions}
-        described |= {"own": own} if own else {}
+        described |= {"own_rubrics": own} if own else {}
         return described | ({"rankings": rankings} if rankings else {})
 
 

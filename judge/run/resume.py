@@ -235,8 +235,8 @@ def refuse_other(out: Path, line: Line, now: RunInfo) -> None:
 def _differences(before: Mapping[str, Any], now: RunInfo) -> str:
     # How a server is asked, and which model answers, is not part of the question
     # (docs/decisions/0039-..., 0040-...).
-    observations: dict[str, Any] = {"adaptations": {}, "answered": {}, "gates": [], "own": {}}
-    observations |= {UNFINISHED: False}
+    observed = ("adaptations", "answered_by", "gates", "own_rubrics", UNFINISHED)
+    observations: dict[str, Any] = dict.fromkeys(observed)
     then, here = flat({**before, **observations}), flat({**now.described, **observations})
     names = {k for k in then.keys() | here.keys() if then.get(k) != here.get(k)}
     # If both runs have a question's words, they tell more than its rubric's digest.

@@ -24,7 +24,7 @@ _SUFFIXES = (".yaml", ".yml")
 def own_rubrics(run: Mapping[str, Any]) -> dict[str, Rubric]:
     """The user's own rubrics of a described run, by name; raises UsageError if one cannot be
     read."""
-    return {name: Rubric.from_dict(keys) for name, keys in run.get("own", {}).items()}
+    return {name: Rubric.from_dict(keys) for name, keys in run.get("own_rubrics", {}).items()}
 
 
 def described_rubrics(run: Mapping[str, Any]) -> dict[str, Rubric]:

@@ -301,22 +301,22 @@ class _Run:
         adapted = {spec: client.adaptations for spec, client in clients.items()}
         names = {
             spec: {
-                "models": sorted(client.counters.models),
+                "models": sorted(client.counters.answered_by),
                 "system_fingerprints": sorted(client.counters.system_fingerprints),
             }
             for spec, client in clients.items()
-            if client.counters.models or client.counters.system_fingerprints
+            if client.counters.answered_by or client.counters.system_fingerprints
         }
         observations = {
             "adaptations": {spec: changes for spec, changes in adapted.items() if changes},
-            "answered": {**before.get("answered", {}), **names},
+            "answered_by": {**before.get("answered_by", {}), **names},
         }
         return {name: entry for name, entry in observations.items() if entry}
 
     def _recall(self) -> None:
         """Tell the clients which models answered for OUT, so that they notice a change."""
         for run in self.report.runs.values():
-            for spec, names in run.get("answered", {}).items():
+            for spec, names in run.get("answered_by", {}).items():
                 if spec in self.resources.models.clients:
                     client = self.resources.models.clients[spec]
                     client.answered_before(names["models"], names["system_fingerprints"])

@@ -18,7 +18,7 @@ from judge.records.base import NO_CONTENT, stratum
 from judge.records.lines import Line
 from judge.run.people import ByPeople
 from judge.run.votes import PanelVotes, count_votes
-from judge.verdict import LOST, SOUND, Check, Verdict
+from judge.verdict import LOST, SOUND, Check, Usage, Verdict
 
 if TYPE_CHECKING:
     from judge.stats.intervals import Estimate
@@ -98,7 +98,7 @@ class Summary:
     varied: set[str] = field(default_factory=set)
     edits: int = 0
     dropped: int = 0
-    usage: Counter[str] = field(default_factory=Counter)
+    usage: Usage = field(default_factory=Usage)
     far: Counter[str] = field(default_factory=Counter)
     torn: Counter[str] = field(default_factory=Counter)
     unasked: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -151,8 +151,7 @@ class Summary:
             self._add_recall("values", extraction["credits"])
         unshown = [(c.get("reason") or "").startswith(LACKS) for c in last.values()]
         self.unshown += verdict == Verdict.ABSTAIN and bool(unshown) and all(unshown)
-        usage = line.usage.as_json()
-        self.usage.update({n: usage[n] for n in ("replies", "input_tokens", "output_tokens")})
+        self.usage += line.usage
 
     def _count_cause(self, line: Line, kind: str, message: str) -> None:
         """Count why a record is not decided: its own error, or else its first lost vote's."""
@@ -365,7 +364,8 @@ class Summary:
         )
         cascade = {"checks": self.cheap_votes, "by_cheap_model_alone": self.cheap_alone}
         scores = {name: self.mean_score(name) for name in self.scores}
-        slices = {name: dict(counts) for name, counts in self.largest_slices()}
+        slices = self.largest_slices(all_values=True)
+        stages = [{"stage": name, "in": of, "out": through} for name, of, through in self.funnel]
         return {
             "records": self.records,
             "resumed": self.resumed,
@@ -373,11 +373,11 @@ class Summary:
             "pass_rate": came,
             "repaired_pass_rate": repaired,
             "edits": self.edits,
-            "dropped_values": self.dropped,
+            "dropped": self.dropped,
             **({"by_people": self.people.as_json()} if self.people else {}),
             "checks": {name: dict(counts) for name, counts in self.checks.items()},
-            **({"funnel": self.funnel} if self.stages else {}),
-            **({"by": {self.head: slices}} if self.by else {}),
+            **({"funnel": {"stages": stages}} if self.stages else {}),
+            **({"by": {self.head: {n: dict(c) for n, c in slices}}} if self.by else {}),
             **({"scores": _plain(scores)} if scores else {}),
             **({"recall": _plain(self.mean_recalls())} if self.recalls else {}),
             **({"answers": {n: dict(c) for n, c in self.answers.items()}} if self.answers else {}),
@@ -388,7 +388,7 @@ class Summary:
             **({"orders_disagreed": dict(self.torn)} if self.torn else {}),
             **({"panels": {n: p.as_json() for n, p in self.panels.items()}} if self.panels else {}),
             "errors": dict(self.errors),
-            "usage": dict(self.usage),
+            "usage": self.usage.as_json(),
         }
 
 

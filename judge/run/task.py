@@ -46,7 +46,7 @@ class RunInfo:
     @property
     def described(self) -> dict[str, Any]:
         """The form in the description beside OUT and in the summary file."""
-        return {"workflow": self.name, **self.models}
+        return dict(self.models)
 
 
 def fingerprint(described: Mapping[str, Any], identities: Mapping[str, Any]) -> str:

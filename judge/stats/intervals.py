@@ -110,14 +110,23 @@ def mean_of_estimates(estimates: Sequence[Estimate]) -> Estimate:
 
 
 def plain(value: Any) -> Any:
-    """`value` as plain JSON: dataclasses and mappings become dicts, floats have 6 places."""
+    """`value` as plain JSON: dataclasses and mappings become dicts, floats have 6 places.
+
+    A float that would read as 0, such as a small p-value, has 6 digits instead; of an estimate it
+    may be but the rounding of a difference.
+    """
+    if isinstance(value, Estimate):
+        numbers = ((name, getattr(value, name)) for name in Estimate.__slots__)
+        return {n: None if x is None else round(x, 6) + 0 for n, x in numbers}  # -0.0 is 0.0
     if is_dataclass(value):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
         return {str(name): plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [plain(part) for part in value]
-    return round(value, 6) if isinstance(value, float) else value
+    if not isinstance(value, float):
+        return value
+    return round(value, 6) or float(f"{value:.6g}")
 
 
 def mean_of_sums(

@@ -154,10 +154,10 @@ def test_a_judge_without_anything_to_fit_is_reported_on_all_items(labels: Writte
     assert (check.fitted_on, check.held_out, check.policy) == (0, 9, None)
     (judge,) = check.judges
     assert (judge.method, judge.calibrated) == ("structured", None)
-    assert judge.final is judge.stands
-    counts = [list(row.values()) for row in judge.stands.confusion.values()]
+    assert judge.final is judge.uncalibrated
+    counts = [list(row.values()) for row in judge.uncalibrated.confusion.values()]
     assert counts == [[3, 1, 0, 0, 0, 0], [1, 1, 0, 1, 1, 0]]
-    assert judge.stands.accuracy.value == pytest.approx(4 / 6)
+    assert judge.uncalibrated.accuracy.value == pytest.approx(4 / 6)
     assert [(one.record, one.answer, one.reference) for one in judge.disagreements] == [
         ("d", "no", "yes"),
         ("f", "yes", "no"),
@@ -171,7 +171,7 @@ def test_a_judge_without_anything_to_fit_is_reported_on_all_items(labels: Writte
     # The error is what a person acts on first, although the unreadable reply came before it.
     assert judge.unanswered == "bad-request: bad"
 
-    assert profile.measures["accuracy"] == plain(judge.stands.accuracy)
+    assert profile.measures["accuracy"] == plain(judge.uncalibrated.accuracy)
 
 
 def biased(count: int, seed: int = 0) -> tuple[list[dict[str, Any]], dict[str, float]]:
@@ -202,7 +202,7 @@ def test_no_fold_is_reported_on_by_what_was_fitted_to_it(labels: Written) -> Non
     (judge,) = check.judges
     assert judge.calibrated is not None
     assert (judge.calibrated.accuracy.n, judge.calibrated.accuracy.value) == (80, 0.0)
-    assert judge.stands.accuracy.value == 0.5
+    assert judge.uncalibrated.accuracy.value == 0.5
     data = only(found).data
     assert (data.fitted_on, data.held_out, data.folds) == (80, 80, 2)
 
@@ -228,10 +228,10 @@ def test_what_was_fitted_is_reported_on_the_held_out_part_beside_the_list(labels
     (judge,) = check.judges
     assert (check.fitted_on, check.held_out) == (120, 80)
     assert judge.calibrated is not None
-    assert judge.stands.items == judge.calibrated.items == 80
-    assert judge.stands.accuracy.value is not None
+    assert judge.uncalibrated.items == judge.calibrated.items == 80
+    assert judge.uncalibrated.accuracy.value is not None
     assert judge.calibrated.accuracy.value is not None
-    assert judge.stands.accuracy.value < 0.65
+    assert judge.uncalibrated.accuracy.value < 0.65
     assert judge.calibrated.accuracy.value > 0.8
     assert judge.fit.items == 120
     assert judge.questions == ("Is the rule kept? Answer Yes or No.",)

@@ -73,6 +73,10 @@ def test_a_line_that_cannot_be_read_is_named_and_the_rest_is_measured(typed: Typ
     assert code == 3
     assert "torn.jsonl, line 1: " in told and "1 line" in told
     assert out == typed.text("agreement", "votes.jsonl")[1]
+    found = json.loads(typed.text("agreement", "torn.jsonl", "--json")[1])
+    (line,) = found["unreadable_lines"]
+    assert (found["unreadable"], line["source"], line["line"]) == (1, "torn.jsonl", 1)
+    assert f"torn.jsonl, line 1: {line['message']}" in " ".join(told.split())
 
 
 @pytest.mark.usefixtures("norms")

@@ -442,7 +442,7 @@ def test_scores_of_a_rubric_of_ones_own_on_records_of_ones_own(typed: Typed) -> 
     assert code == 0, told
     assert "weighted κ" in out and "Spearman ρ" in out
     (check,) = json.loads(typed.read("out/report.json"))["checks"]
-    found = check["judges"][0]["stands"]
+    found = check["judges"][0]["uncalibrated"]
     assert 0.8 < found["weighted_kappa"]["value"] < 1 and found["spearman"]["low"] > 0.9
     (known,) = json.loads(typed.read("out/profile.json"))["judges"]
     # 4 and 5 pass: 8 of 20. The one 3 that is called 4 is the one verdict that is wrong.
@@ -477,7 +477,7 @@ def test_an_answer_that_validate_leaves_open_is_none_in_the_figures(typed: Typed
     verdicts_of_run = verdicts(typed.read("o.jsonl"))
     assert verdicts_of_run == ["pass"] * 40 + ["abstain"] * 40, told
     assert judge["outcomes"] == {"answered": 40, "abstained": 40}
-    assert judge["stands"]["accuracy"]["value"] == 1.0
+    assert judge["uncalibrated"]["accuracy"]["value"] == 1.0
     rates = json.loads(typed.read("found/profile.json"))["judges"][0]["rates"]
     assert (rates["passed"], rates["undecided_passes"]) == (40, 40)
 
@@ -527,7 +527,7 @@ def test_scores_pass_in_the_profile_as_they_pass_in_a_run(
     run = ("calibrate", "scores.jsonl", *ask, "--no-controls", "-o", "found", "--json")
     _, out, told = typed.text(*run, *(("--folds", "4") if by != "votes" else ()))
     (judge,) = json.loads(out)["checks"][0]["judges"]
-    final = judge["calibrated"] or judge["stands"]
+    final = judge["calibrated"] or judge["uncalibrated"]
     assert (final["accuracy"]["n"], final["accuracy"]["value"]) == (120, 1.0), told
     _, _, told = typed.text(
         "validate", "scores.jsonl", *ask, "--profile", "found/profile.json", "-o", "o.jsonl"
@@ -594,5 +594,5 @@ def test_labels_of_unequal_weight_are_counted_as_they_are(typed: Typed) -> None:
     assert "agrees with the labels in 9 of 10, 0.50 by weight" in " ".join(out.split()), told
     _, out, _ = typed.text(*run, "--json")
     (judge,) = json.loads(out)["checks"][0]["judges"]
-    final = judge["calibrated"] or judge["stands"]
+    final = judge["calibrated"] or judge["uncalibrated"]
     assert judge["controls"]["kappa"]["value"] == final["kappa"]["value"]

@@ -145,7 +145,7 @@ def test_two_runs_of_validate_as_json(typed: Typed) -> None:
     ]
     for one in found["tables"][0]["rows"]:
         assert (one["A"]["value"], one["B"]["value"], one["pairs"]) == (0.0, 1.0, 4)
-        assert one["McNemar p B"] == "0.125"
+        assert one["McNemar p B"] == 0.125
 
 
 @pytest.mark.slow

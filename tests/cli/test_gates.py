@@ -330,8 +330,8 @@ def test_the_summary_file_says_how_a_gate_counts_the_undecided(mails: Typed) -> 
     gates = ("--gate", "polite >= 0.5", "--gate", "polite <= 0.8", "--summary", "s.json")
     assert mails.text(*RUN, *TWO, *gates)[0] == 3
     floor, ceiling = json.loads(mails.read("s.json"))["gates"]
-    assert (floor["n"], floor["value"], floor["counted_as"]) == (2, 0.5, "not passing")
-    assert (ceiling["n"], ceiling["value"], ceiling["counted_as"]) == (3, 0.75, "passing")
+    assert (floor["passing"], floor["value"], floor["counted_as"]) == (2, 0.5, "not passing")
+    assert (ceiling["passing"], ceiling["value"], ceiling["counted_as"]) == (3, 0.75, "passing")
 
 
 def test_gates_stand_in_judge_toml(mails: Typed) -> None:

@@ -81,7 +81,7 @@ def test_comparisons_fit_a_comparing_rubric(
     replies = [{"reply": f'{{"reason": "r", "answer": "{answer}", "quote": null}}'}]
     model = typed.script("reads.yaml", replies)
     judge = calibrated(typed, "a.jsonl", "--rubric", "better.yaml", "-m", model)
-    assert judge["stands"]["accuracy"]["value"] == 1.0, judge
+    assert judge["uncalibrated"]["accuracy"]["value"] == 1.0, judge
 
 
 def test_judgments_of_fastchat_are_answers_of_their_judge(typed: Typed) -> None:
@@ -120,9 +120,9 @@ def test_labels_of_several_questions_are_named_and_one_is_chosen(typed: Typed) -
         choose = "two.jsonl has labels for polite, length: choose one, --map label=polite"
         assert (code, choose in told) == (2, True), told
         judge = calibrated(typed, "two.jsonl", *ask, "--map", "label=polite")
-        assert judge["stands"]["accuracy"]["value"] == 1.0
+        assert judge["uncalibrated"]["accuracy"]["value"] == 1.0
         typed.write("alone.jsonl", [made(n, polite="yes") for n in range(4)])
-        assert calibrated(typed, "alone.jsonl", *ask)["stands"]["accuracy"]["value"] == 1.0
+        assert calibrated(typed, "alone.jsonl", *ask)["uncalibrated"]["accuracy"]["value"] == 1.0
 
 
 def test_an_answer_without_a_name_is_a_persons_and_no_reference(typed: Typed) -> None:
@@ -192,7 +192,7 @@ def test_one_column_with_a_comma_in_its_name(typed: Typed) -> None:
     )
     words = ("a.jsonl", "--ask", "Polite?", "-m", "scripted:plain.yaml", "--no-controls")
     judge = calibrated(typed, *words, "--map", f"label={asked}")
-    assert judge["stands"]["accuracy"]["value"] == 1.0
+    assert judge["uncalibrated"]["accuracy"]["value"] == 1.0
 
 
 def test_a_field_judge_of_the_input_is_kept(typed: Typed) -> None:

@@ -341,7 +341,7 @@ def test_calibrate_reads_labels_in_any_spelling(
     report = json.loads(done.stdout)
     (check,) = report["checks"]
     assert (check["with_reference"], report["no_label"]) == (2, left_out)
-    assert check["judges"][0]["stands"]["accuracy"]["value"] == 1.0
+    assert check["judges"][0]["uncalibrated"]["accuracy"]["value"] == 1.0
     assert b"no label (NULL, NA, - and the like): 2 answers, left out" in done.stderr
 
 

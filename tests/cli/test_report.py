@@ -139,7 +139,7 @@ def test_labels_are_held_against_the_judge_as_calibrate_holds_them(
     assert (f"{more} left out" in words) == (left_out > 0)
     _, out, _ = typed.text("calibrate", "in.jsonl", *ask, "--no-controls", "--json")
     (judge,) = json.loads(out)["checks"][0]["judges"]
-    accuracy = judge["stands"]["accuracy"]
+    accuracy = judge["uncalibrated"]["accuracy"]
     assert (accuracy["n"], accuracy["value"]) == (of, pytest.approx(alike / of))
 
 

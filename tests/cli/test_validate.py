@@ -49,7 +49,7 @@ def test_the_gate_decides_the_exit_code(typed: Typed) -> None:
             "gate": f"record >= {wanted}",
             "holds": code == 0,
             "value": 0.75,
-            "n": 3,
+            "passing": 3,
             "of": 4,
         }
         assert told["pass_rate"] == {"value": 0.75, "passed": 3, "of": 4}
@@ -405,6 +405,18 @@ def test_an_input_without_records_is_told(typed: Typed) -> None:
     assert code == 0 and "judge: no records in none.jsonl\n" in told
     assert "judge: nothing was done: --limit 0\n" in typed.text(*RUN[:-1], "--limit", "0")[2]
     assert typed.text("validate", "none.jsonl", *ONE)[2] == ""
+
+
+def test_a_summary_has_the_same_keys_over_no_records_and_every_value_of_by(typed: Typed) -> None:
+    """The terminal sums the rarer values of 30; a program gets all of them."""
+    typed.write("none.jsonl", [])
+    typed("validate", "none.jsonl", *ONE, "--summary", "none.json")
+    nothing = {"replies": 0, "input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0}
+    assert json.loads(typed.read("none.json"))["usage"] == nothing
+    typed.write("many.jsonl", ({**norm(n), "city": f"c{n}"} for n in range(30)))
+    typed("validate", "many.jsonl", *ONE, "--by", "city", "--summary", "many.json")
+    cities = json.loads(typed.read("many.json"))["by"]["city"]
+    assert cities == {f"c{n}": {"pass": 1} for n in range(30)}
 
 
 def test_the_first_fault_of_a_kind_is_told_with_its_line(typed: Typed) -> None:

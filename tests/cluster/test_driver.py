@@ -222,7 +222,7 @@ async def test_a_run_says_what_its_workers_saw_of_a_server(
         "judge: openai:o3: the model that answers has changed: o3-2025-04-16, then o3-2026-01-01",
         "judge: openai:o3: requests adapted to its server: seed left out",
     ]
-    assert client.counters.models == ("o3-2025-04-16", "o3-2026-01-01")
+    assert client.counters.answered_by == ("o3-2025-04-16", "o3-2026-01-01")
     assert client.counters.system_fingerprints == ("fp_1", "fp_2")
 
 

@@ -41,7 +41,7 @@ class Runs:
 
     def answered(self, out: str) -> dict[str, Any]:
         (run,) = json.loads(self.typed.read(f"{out}.run.json")).values()
-        found: dict[str, Any] = run["answered"]["openai:m"]
+        found: dict[str, Any] = run["answered_by"]["openai:m"]
         return found
 
 

@@ -64,6 +64,9 @@ def test_every_answer_is_a_line_with_the_rows_own_fields_and_what_came_of_it(ask
     assert outcomes["4/none"] == ("unreadable", "unreadable", None)
     assert by_id["2/none"]["answer"] == "no"
     assert done.returncode == 3, done.stderr
+    asked(*ASK, "-o", "o.jsonl")
+    (described,) = json.loads(asked.read("o.jsonl.run.json")).values()
+    assert (described["benchmark"], described.get("workflow")) == ("normad", None)
     assert b"accuracy" in done.stderr
 
 

@@ -47,7 +47,7 @@ def test_each_filter_sees_what_the_one_before_let_through(typed: Typed) -> None:
     assert code == 0, told
     rows = [line.split() for line in told.splitlines()]
     assert ["relevance", "8", "5"] in rows and ["abstraction", "4", "3"] in rows
-    funnel = json.loads(typed.read("s.json"))["funnel"]
+    funnel = [[*stage.values()] for stage in json.loads(typed.read("s.json"))["funnel"]["stages"]]
     assert funnel == [["relevance", 8, 5], ["derivation", 5, 4], ["abstraction", 4, 3]]
     lines = [json.loads(line) for line in typed.read("o.jsonl").splitlines()]
     asked = {line["id"]: [c["check"] for c in line["judge"]["checks"]] for line in lines}
@@ -60,7 +60,7 @@ def test_a_situation_off_the_rule_is_regenerated_first(typed: Typed) -> None:
     run = (*RUN, "--repair", "--rounds", "3", "--test", "story: {contains: kept}")
     code, _, _ = typed.text(*run, "-o", "o.jsonl", "--summary", "s.json")
     assert code == 0
-    funnel = json.loads(typed.read("s.json"))["funnel"]
+    funnel = [[*stage.values()] for stage in json.loads(typed.read("s.json"))["funnel"]["stages"]]
     assert funnel == [["relevance", 8, 8], ["derivation", 8, 6], ["abstraction", 6, 5]]
     second = json.loads(typed.read("o.jsonl").splitlines()[1])["judge"]["checks"]
     tested = [check["verdict"] for check in second if check["check"] == "story_contains"]

@@ -55,7 +55,7 @@ def report(
         method="logprobs",
         questions=(),
         fit=Fit(),
-        stands=found,
+        uncalibrated=found,
         calibrated=found if probabilities else None,
         by={},
         people=None,
@@ -97,7 +97,7 @@ def test_what_a_judge_is_good_for_goes_by_the_lower_end(
 ) -> None:
     judge = report(probabilities=False)
     kappa = Estimate(0.55, low, high, 60, 60)
-    judge = replace(judge, stands=replace(judge.stands, kappa=kappa))
+    judge = replace(judge, uncalibrated=replace(judge.uncalibrated, kappa=kappa))
     text = finding(check(judge), judge)
     assert text.startswith(f"agrees with the labels in 45 of 60, kappa {kappa}: {said}"), text
     assert ("would halve the interval" in text) == (low is not None)
@@ -106,12 +106,14 @@ def test_what_a_judge_is_good_for_goes_by_the_lower_end(
 def test_a_judge_that_agrees_by_chance_alone_is_called_so() -> None:
     """A judge with one answer for all has kappa 0 in every resample, which is no lack of labels."""
     judge = report(probabilities=False)
-    judge = replace(judge, stands=replace(judge.stands, kappa=Estimate(0.0, None, None, 60, 60)))
+    judge = replace(
+        judge, uncalibrated=replace(judge.uncalibrated, kappa=Estimate(0.0, None, None, 60, 60))
+    )
     text = finding(check(judge), judge)
     assert ": no more often than a guess would, so use it for nothing yet" in text
     # Where all labels are yes no judge has another kappa, whatever it answers.
     one_label = {**judge.final.confusion, "no": dict.fromkeys(judge.final.confusion["no"], 0)}
-    judge = replace(judge, stands=replace(judge.stands, confusion=one_label))
+    judge = replace(judge, uncalibrated=replace(judge.uncalibrated, confusion=one_label))
     text = finding(check(judge), judge)
     assert "kappa 0.00: all labels, or all answers, are the same" in text
 

@@ -197,7 +197,7 @@ def test_what_the_judge_was_asked_about_stands_first() -> None:
     record's own order stays."""
     line = {"id": "a", "country": "JP", "E-Mail": "Hello.", "judge": judged()}
     own = {"polite": {"name": "polite", "fields": ["text"], "question": "Is it polite?"}}
-    run = {"own": own, "settings": {"map": ["text=E-Mail"]}}
+    run = {"own_rubrics": own, "settings": {"map": ["text=E-Mail"]}}
     for described, names in (({"f1": run}, ["E-Mail", "country"]), ({}, ["country", "E-Mail"])):
         lines = Lines(items([line]), ["o"])
         (entry,) = entries(render(lines, limit=1, described=described)[0])
@@ -357,7 +357,7 @@ def test_scores_labels_cost_and_questions_are_told() -> None:
     unsure = record("abstain", check("warm", "abstain", probability=0.5, answer="yes"))
     questions = {"polite": "How polite is <it>?", "other": "Not asked."}
     scale = {"name": "polite", "question": "How polite is it?", "answers": ["1", "2", "3", "4"]}
-    run: dict[str, Any] = {"questions": questions, "own": {"polite": {**scale, "pass": []}}}
+    run: dict[str, Any] = {"questions": questions, "own_rubrics": {"polite": {**scale, "pass": []}}}
     asked = {"f1": run}
     html = render(Lines(items([*lines, unsure]), ["o"]), limit=9, described=asked, date="May 1")[0]
     words = Seen(html).words

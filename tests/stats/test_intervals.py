@@ -16,6 +16,7 @@ from judge.stats.intervals import (
     mean_of_sums,
     paired_shares,
     percent,
+    plain,
     wilson,
 )
 
@@ -121,3 +122,9 @@ def test_the_interval_of_pairs_that_never_differ_or_always() -> None:
     always, turned = paired_shares(0, 10, 10), paired_shares(10, 0, 10)
     assert (always.value, always.high, turned.low) == (1.0, 1.0, -1.0)
     assert turned.high == pytest.approx(-(always.low or 0))
+
+
+def test_as_json_no_small_number_reads_as_0_but_the_rounding_of_an_estimate() -> None:
+    assert plain({"p": [2e-30, 1 / 3, 0.0]}) == {"p": [2e-30, 0.333333, 0.0]}
+    found = plain(Estimate(-1e-17, None, 0.5, n=3, of=4))
+    assert str(found) == "{'value': 0.0, 'low': None, 'high': 0.5, 'n': 3, 'of': 4}"

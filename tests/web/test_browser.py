@@ -94,7 +94,7 @@ def test_two_people_label_by_keyboard_through_a_kill(pages: Pages, browser: Any)
     done = pages("calibrate", "labels.jsonl", *ASK, "-m", "scripted:j.yaml", "--json")
     assert done.returncode == 0, done.stderr
     (check,) = json.loads(done.stdout)["checks"]
-    final = check["judges"][0]["stands"]
+    final = check["judges"][0]["uncalibrated"]
     assert (check["items"], final["without_reference"]) == (20, 1), "people differ about one"
     assert final["accuracy"]["value"] == 1 and final["accuracy"]["n"] == 19
 

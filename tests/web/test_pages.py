@@ -343,7 +343,7 @@ def test_a_sample_of_judged_records_weighs_by_verdict_and_tells_of_the_judge(pag
     (pages.folder / "labels.jsonl").write_bytes(written)
     calibrate = ("calibrate", "labels.jsonl", *ASK, "-m", "scripted:j.yaml")
     (check,) = json.loads(pages(*calibrate, "--json").stdout)["checks"]
-    assert check["judges"][0]["stands"]["accuracy"]["value"] == pytest.approx(0.95)
+    assert check["judges"][0]["uncalibrated"]["accuracy"]["value"] == pytest.approx(0.95)
     done = pages(*calibrate, "--guarantee", "0.9")
     assert done.returncode == 2 and "different weights" in done.stderr
     pages.write("mails.jsonl", [{**mail, "email": "Other"} for mail in MAILS])
