@@ -134,11 +134,14 @@ class ScriptedBackend:
             for name in _ORIGIN
             if limited or any(getattr(entry.when, name) is not None for entry in entries)
         )
+        templates = (entry.reply for entry in entries if isinstance(entry.reply, str))
+        self._renders = any("{{" in reply or "{%" in reply for reply in templates)
         self.method: Method = self._script.method
 
     def key_parts(self, call: Call) -> object:
-        """What this script matches beside the prompt."""
-        return [value for name, value in _origin(call).items() if name in self._looks_at]
+        """What this script's replies depend on beside the prompt."""
+        matched = [value for name, value in _origin(call).items() if name in self._looks_at]
+        return [matched, dict(call.origin.fields())] if self._renders else matched
 
     def identity(self) -> Mapping[str, str]:
         return {"provider": "scripted", "model": self._name, "script": self._digest}

@@ -18,6 +18,9 @@ from judge.verdict import Usage
 
 R = TypeVar("R", bound=Reply)
 
+_MAX_ROUNDS = 100
+"""More than the rounds in which one record is written."""
+
 
 @dataclass(frozen=True, slots=True)
 class Rewriter:
@@ -30,12 +33,14 @@ class Rewriter:
     def call(self, record: Record, round: int, **material: Any) -> Call:
         """The call of an ask in this round; `material` as for `ask`."""
         parts = max(len(material.get(name, ())) for name in ("numbers", "passages"))
+        # Drafts of the same material become different texts.
+        draw = round + _MAX_ROUNDS * record.draft
         return Call(
             messages=messages(self.rubric, record, **material),
             temperature=self.sampling.temperature,
-            seed=self.sampling.seed + round if self.client.backend.seeded else None,
+            seed=self.sampling.seed + draw if self.client.backend.seeded else None,
             max_tokens=self.rubric.reply_limit(parts),
-            vote=round,
+            vote=draw,
             role="rewriting",
             origin=Origin(self.rubric.name, record.id, round, 0, record.as_mapping),
         )

@@ -183,6 +183,13 @@ class Record:
         """The record's name or own id, else its position: `#17` for line 17."""
         return self.name or str(self.typed.get("id", f"#{self.line}"))
 
+    @property
+    def draft(self) -> int:
+        """Its number in the set that it was generated for, from 1; 0 for any other record."""
+        lineage = (self.fields or {}).get(LINEAGE)
+        index = lineage.get("index") if isinstance(lineage, dict) else None
+        return index if isinstance(index, int) and index > 0 else 0
+
     @cached_property
     def content_hash(self) -> str:
         """The hash of the record's own fields, in any order."""

@@ -12,6 +12,7 @@ from judge.generate.diversity import Diversity
 from judge.records.lines import written
 from tests.cli.conftest import lines
 from tests.cli.typed import Typed
+from tests.loopback import Answer, Asked, Loopback, says
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 GO = ("generate", "reply.yaml", "mails.csv", "-m", "scripted:writer.yaml")
@@ -141,6 +142,29 @@ def test_near_duplicates_are_rejected_in_the_order_of_the_drafts(mails: Typed) -
     lost = lines(mails.read("kept.jsonl.discarded.jsonl"))
     assert lost[0]["judge"]["reason"] == "similarity: 1.00 to reply-0-1"
     assert "near-duplicate 2" in err
+
+
+def test_drafts_of_the_same_material_are_different_texts(
+    mails: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The writer is asked about each, with another seed; a repeated run asks nothing again."""
+
+    def answer(asked: Asked) -> Answer:
+        if "Write a reply" in asked.prompt:
+            return says({"reply": f"Thank you, says draw {asked.body['seed']}."})
+        return says({"reason": "Warm.", "answer": "yes", "quote": "Thank you"})
+
+    (mails.folder / "mails.csv").write_text("email,country\n" + "Where is it?,JP\n" * 3)
+    with Loopback(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        run = ("generate", "reply.yaml", "mails.csv", "-m", "openai:m", "-o", "kept.jsonl")
+        assert mails.text(*run)[0] == 0
+        first = mails.read("kept.jsonl")
+        assert len({line["reply"] for line in lines(first)}) == 3
+        asked = len(server.asked)
+        assert mails.text(*run, "--overwrite")[0] == 0
+        assert mails.read("kept.jsonl") == first and len(server.asked) == asked
 
 
 def test_a_run_is_not_resumed_into_the_lines_of_another_set(mails: Typed) -> None:
