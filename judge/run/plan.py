@@ -332,7 +332,8 @@ class PlannedWork(Work):
         return check.model_copy(update=outcome)
 
     async def ask_rewriter(self, rubric: str, reply: Any, **material: Sequence[Any]) -> Any:
-        """Count the call, and continue with a made-up text, if the rewriter can be asked."""
+        """Count the call, and continue with a made-up text of the record's own, if the rewriter
+        can be asked."""
         rewriter = self.context.rewriters[rubric]
         if reason := lack(rewriter.rubric, self.record):
             self.give_up(rubric, reason)
@@ -342,9 +343,9 @@ class PlannedWork(Work):
         if issubclass(reply, NewFields):
             names = reply.model_fields
             count = round(tokens * CHARACTERS_PER_TOKEN / len("word ") / len(names))
-            words = f"{self.round} {'word ' * count}?"
+            words = f"{self.record.id} {self.round} {'word ' * count}?"
             return reply.model_construct(**{name: f"{name} {words}" for name in names})
-        words = f"Other words, of round {self.round}."
+        words = f"Other words for {self.record.id}, of round {self.round}."
         edit = self.edit(rubric, rubric)(before="", after=words)
         self.rewrite(reply.shown, f"{self.record.texts[reply.shown]} {words}", [edit])
         return None
