@@ -263,12 +263,8 @@ def _answered(summary: Summary) -> Iterator[str]:
             yield f"{name}: the orders disagreed in {count} of {summary.voted(name)}"
     for name, ranking in summary.ranked().items():
         yield f"{name}: {ranking}"
-    for name, counts in summary.answers.items():
-        text = ", ".join(f"{count} {answer}" for answer, count in sorted(counts.items()))
-        torn = f"; the orders disagreed in {summary.torn[name]}" if summary.torn[name] else ""
-        entries = summary.entries.get(name)
-        of = f"{entries.total()} entries" if entries else str(summary.asked(name))
-        yield f"{name}: {text} ({counts.total()} of {of} answered){torn}"
+    for name in summary.answers:
+        yield f"{name}: {summary.answer_words(name)}"
     for name, counts in summary.entries.items():
         text = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
         yield f"{name}: of {counted(counts.total(), 'entry', 'entries')}: {text}"

@@ -208,12 +208,18 @@ class Panel:
         scale, bound = self.rubric.scale, self.rubric.bound
         verdict, score = mean_score(check.votes, scale, bound) if scale else (None, None)
         verdict = verdict or worst(check.verdicts().values())
-        labels = self.rubric.graded and not self.rubric.each
+        answer = None
+        if self.rubric.graded and not self.rubric.each:
+            answer = check.outcomes()[None][1]
+        elif self.rubric.rule.equals_label and not self.rubric.each and verdict in SETTLED:
+            # Votes count by pass and fail, so those that fail may differ in their answers.
+            answers = {found.answer for found in check.supporting_evidence()}
+            answer = answers.pop() if len(answers) == 1 else None
         undecided = (v for v in check.votes if v.part == "panel" and v.verdict not in SETTLED)
         reasons = (vote.reason for vote in undecided if vote.reason)
         return {
             "verdict": verdict,
-            "answer": check.outcomes()[None][1] if labels else None,
+            "answer": answer,
             "score": score,
             "reason": None if verdict in SETTLED else next(reasons, None),
         }

@@ -17,6 +17,8 @@ from judge.yamlfile import read_mapping, read_plain
 _plain = partial(normalize, "NFC")
 """A field's name composed: with é as one character, whether it was typed as one or as two."""
 
+_FORM = "type 'FIELD: {contains: WORD}'"
+
 
 def rubrics_from_flags(
     question: str,
@@ -62,10 +64,13 @@ def test_from_flag(text: str) -> Rubric:
     keys: Mapping[str, Any] = {"python": text}
     field, name = "", text.rpartition(":")[2]
     if not re.search(r"\.py:\w+$", text):
-        data = read_mapping(text, "--test").data if re.search(r":(\s|$)", text) else {}
+        try:
+            data = read_mapping(text, "--test").data if re.search(r":(\s|$)", text) else {}
+        except UsageError as error:
+            raise UsageError(f"{error}; {_FORM}") from error
         field, test = next(iter(data.items()), ("", None))
         if len(data) != 1 or not isinstance(test, Mapping):
-            raise UsageError(f"--test {text!r}: type 'FIELD: {{contains: WORD}}'")
+            raise UsageError(f"--test {text!r}: {_FORM}")
         test = {**test}
         keys = {"fields": [_plain(field)], "first": test.pop("first", "false"), "test": test}
         name = "_".join([_plain(field), *(key for key in test if key != "ignore_case")])

@@ -137,9 +137,8 @@ def export(
         UsageError: a file or verdict cannot be used, or a file holds no line of `judge validate`.
     """
     from judge.report.export import FORMS, write_junit, write_markdown
+    from judge.report.overview import empty_summary
     from judge.run.gates import described_gates
-    from judge.run.rubrics import described_scales, only_counted
-    from judge.run.summary import Summary
 
     chosen, left_out = texts(verdicts), Counter[Verdict]()
     refuse_unknown_verdicts("--verdicts", chosen)
@@ -153,9 +152,8 @@ def export(
         if write is write_junit:
             write_junit(kept, file, gated=any(gate.is_floor for gate in described_gates(runs)))
         elif write is write_markdown:
-            summary = Summary(scales=described_scales(runs), counting=only_counted(runs))
             listed, gates = chosen or (Verdict.FAIL,), described_gates(runs)
-            stopped = any(map(is_unfinished, runs))
+            stopped, summary = any(map(is_unfinished, runs)), empty_summary(runs)
             write_markdown(kept, file, summary, listed=listed, gates=gates, unfinished=stopped)
         else:
             write(kept, file)

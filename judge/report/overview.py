@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from judge.records.answers import OWN_ANSWERS, spelling
 from judge.records.labels.items import LabelledItem, Own
 from judge.records.lines import Line
 from judge.report.entry import differ
-from judge.run.rubrics import described_rubrics
+from judge.run.rubrics import described_rubrics, only_counted, pairs_of, scales_of
 from judge.run.summary import Summary
 from judge.run.task import FOR_PEOPLE
 from judge.stats.intervals import Estimate, wilson
@@ -160,6 +160,23 @@ def _said(check: Check, values: Sequence[str | None]) -> tuple[Verdict, str]:
     if not values or values[0] not in check.outcomes():
         return Verdict.ABSTAIN, str(Verdict.ABSTAIN)
     return check.said(values[0])
+
+
+def empty_summary(runs: Iterable[Mapping[str, Any]], by: Sequence[str] = ()) -> Summary:
+    """A summary of no lines yet, with what the described runs say about their rubrics; raises
+    UsageError if a rubric cannot be read."""
+    runs, rankings = [*runs], dict[str, dict[str, Sequence[str]]]()
+    for run in runs:
+        for name, pairs in run.get("rankings", {}).items():
+            rankings.setdefault(name, {}).update(pairs)
+    rubrics = {name: rubric for run in runs for name, rubric in described_rubrics(run).items()}
+    return Summary(
+        by,
+        scales_of(rubrics),
+        rankings=rankings,
+        counting=only_counted(runs),
+        pairs=pairs_of(rubrics),
+    )
 
 
 @dataclass(slots=True)

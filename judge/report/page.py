@@ -29,11 +29,10 @@ from judge.records.lines import Line, Lines
 from judge.report import text
 from judge.report.compare import Comparison, compared
 from judge.report.entry import drawn, probability
-from judge.report.overview import Bar, LabelPair, Overview, columns_of
+from judge.report.overview import Bar, LabelPair, Overview, columns_of, empty_summary
 from judge.report.runs import Run
 from judge.run.gates import GateOutcome, described_gates
 from judge.run.output import UNFINISHED, is_unfinished
-from judge.run.rubrics import described_scales, only_counted
 from judge.run.summary import Summary
 from judge.stats import intervals
 from judge.stats.intervals import Estimate, wilson
@@ -207,10 +206,8 @@ def render(
             records cannot be compared.
     """
     described = described or {}
-    rankings, counting = _rankings(described), only_counted(described.values())
-    scales = described_scales(described.values())
     whole, *parts = (
-        Overview(Summary(by, scales, rankings=rankings, counting=counting), described)
+        Overview(empty_summary(described.values(), by), described)
         for _ in range(1 + len(lines.names))
     )
     runs = [Run(name) for name in lines.names]
@@ -263,15 +260,6 @@ def as_data(content: Any, *, ascii: bool = True) -> str:
     except ValueError:
         plain = json.loads(json.dumps(content), parse_constant=str)
         return json.dumps(plain, ensure_ascii=ascii)
-
-
-def _rankings(described: Mapping[str, Any]) -> dict[str, dict[str, Sequence[str]]]:
-    """The rankings of all runs: by name their checks, with the two fields that each compares."""
-    rankings: dict[str, dict[str, Sequence[str]]] = {}
-    for run in described.values():
-        for name, pairs in run.get("rankings", {}).items():
-            rankings.setdefault(name, {}).update(pairs)
-    return rankings
 
 
 def _asked(run: Mapping[str, Any]) -> set[str]:

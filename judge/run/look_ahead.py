@@ -7,6 +7,7 @@ from itertools import islice
 
 from judge.errors import UsageError
 from judge.judging.prompts import LACKS
+from judge.questions.from_flags import test_from_flag
 from judge.questions.ready_made import ready_made
 from judge.questions.rubric import Rubric
 from judge.records import Record
@@ -18,7 +19,8 @@ from judge.records.text import form
 from judge.settings import Settings
 
 MAX_LOOK_AHEAD = 10_000
-"""How many records are read ahead, at most, to look for the fields of --on, --by and --map."""
+"""How many records are read ahead, at most, to look for the fields of --on, --test, --by and
+--map."""
 
 MAX_LISTED = 20
 """How many fields a message lists."""
@@ -48,7 +50,7 @@ class LookAhead:
         self._rubrics, self._columns = rubrics, settings.columns
         self._whole = any(not (rubric.fields or rubric.tested) for rubric in rubrics)
         self._search = search or self._whole
-        self._on = {*settings.on} if settings.questions else set[str]()
+        self._flags = fields_of_flags(settings)
         self._by = {*by}
         self._paths = {flag_of(name, path): path for name, path in self._columns.items()}
         self._judged: list[Record] = []
@@ -60,7 +62,7 @@ class LookAhead:
         """Whether no further record need be read."""
         if len(self.items) >= MAX_LOOK_AHEAD:
             return True
-        sought = self._on or self._paths or not self._askable
+        sought = self._flags or self._paths or not self._askable
         return not (sought or (self._search and self.first is None))
 
     def add(self, item: Record, record: Record, *, asked: bool) -> None:
@@ -91,7 +93,7 @@ class LookAhead:
         lacks = [_lack(rubric, record) for rubric in self._rubrics]
         self._reason = self._reason or next(filter(None, lacks), "")
         self._askable = self._askable or record.kind != RECORD or not all(lacks)
-        self._on = {name for name in self._on if not record.has(name)}
+        self._flags = {n: flag for n, flag in self._flags.items() if not record.has(n)}
 
     def _note_fields(self, record: Record) -> None:
         self.first = record
@@ -116,14 +118,21 @@ class LookAhead:
             if self._problem is not None:
                 raise UsageError(f'add --ask "QUESTION" or --rubric FILE: {self._problem}')
             return
-        if self._on and whole:
-            name = min(self._on)
-            raise UsageError(no_field(f"--on {name}", name, first, self._columns))
+        if self._flags and whole:
+            name = min(self._flags)
+            raise UsageError(no_field(self._flags[name], name, first, self._columns))
         if not self._askable and whole:
             for name, origin in required.items():
                 if not any(record.has(name) for record in self._judged):
                     raise UsageError(no_field(origin, name, first, self._columns))
             raise UsageError(f"every record would be skipped: {self._reason}")
+
+
+def fields_of_flags(settings: Settings) -> dict[str, str]:
+    """The fields that --on and --test name, each with its flag."""
+    tested = (field for text in settings.test for field in test_from_flag(text).required)
+    shown = settings.on if settings.questions else ()
+    return {name: f"--test {name}" for name in tested} | {name: f"--on {name}" for name in shown}
 
 
 def no_field(origin: str, name: str, first: Record, columns: Mapping[str, str]) -> str:

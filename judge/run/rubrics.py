@@ -37,13 +37,6 @@ def described_rubrics(run: Mapping[str, Any]) -> dict[str, Rubric]:
     return own | same
 
 
-def described_scales(runs: Iterable[Mapping[str, Any]]) -> dict[str, tuple[float, float]]:
-    """Lowest and highest score of the described runs' rubrics that have scores, by name; raises as
-    `own_rubrics`."""
-    rubrics = {name: rubric for run in runs for name, rubric in described_rubrics(run).items()}
-    return {name: (r.scale[0], r.scale[-1]) for name, r in rubrics.items() if r.scale}
-
-
 def only_counted(runs: Iterable[Mapping[str, Any]]) -> bool:
     """Whether no answer passes or fails in any of the described runs; raises as `own_rubrics`."""
     pairs = [(own_rubrics(run), name) for run in runs for name in run.get("rubrics", ())]
@@ -117,14 +110,18 @@ class RubricSet:
 
     @property
     def scales(self) -> dict[str, tuple[float, float]]:
-        """The lowest and the highest answer of each rubric whose answers are scores."""
-        pairs = ((name, rubric.scale) for name, rubric in self.by_name.items())
-        return {name: (scale[0], scale[-1]) for name, scale in pairs if scale}
+        """As `scales_of` all rubrics."""
+        return scales_of(self.by_name)
 
     @property
     def rankings(self) -> dict[str, dict[str, list[str]]]:
         """As `rankings_of` the user's own rubrics."""
         return rankings_of(self.by_name[name] for name in self.own)
+
+    @property
+    def pairs(self) -> dict[str, Sequence[str]]:
+        """As `pairs_of` all rubrics."""
+        return pairs_of(self.by_name)
 
     @property
     def stages(self) -> tuple[str, ...]:
@@ -237,6 +234,17 @@ def rankings_of(rubrics: Iterable[Rubric]) -> dict[str, dict[str, list[str]]]:
         if rubric.ranking and rubric.compare:
             rankings.setdefault(rubric.ranking, {})[rubric.name] = [*rubric.compare]
     return rankings
+
+
+def scales_of(rubrics: Mapping[str, Rubric]) -> dict[str, tuple[float, float]]:
+    """The lowest and the highest answer of each rubric whose answers are scores."""
+    pairs = ((name, rubric.scale) for name, rubric in rubrics.items())
+    return {name: (scale[0], scale[-1]) for name, scale in pairs if scale}
+
+
+def pairs_of(rubrics: Mapping[str, Rubric]) -> dict[str, Sequence[str]]:
+    """The two fields that each rubric compares."""
+    return {name: rubric.compare for name, rubric in rubrics.items() if rubric.compare}
 
 
 def _tests_alone(settings: Settings, rubrics: Sequence[Rubric]) -> bool:

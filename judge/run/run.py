@@ -105,7 +105,7 @@ class _Run:
         task.watcher = watcher
         self.resources = task.resources
         run = task.resources.rubrics
-        summary = Summary(job.by, run.scales, run.stages, run.rankings, run.counting)
+        summary = Summary(job.by, run.scales, run.stages, run.rankings, run.counting, run.pairs)
         self.report = Report(summary, task.gates)
         self.progress = Progress(summary, task.resources.models)
         self.stop = Stop()

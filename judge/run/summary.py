@@ -51,6 +51,7 @@ class Summary:
 
     - `before_repair`: verdicts before repair; `slices`: these for each value of the fields `by`;
       `there`: those of the fields `by` that a record has.
+    - `pairs`: the two fields that a check compares, by check.
     - `scales`: lowest and highest score, by check; `unsure_scores`: scores of undecided checks.
     - `far`: records unlike a probe's labelled ones; `torn`: records on which the two orders of a
       comparison disagree; both by check.
@@ -78,6 +79,7 @@ class Summary:
     stages: Sequence[str] = ()
     rankings: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
     counting: bool = False
+    pairs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     compared: dict[str, Counter[tuple[str | None, ...]]] = field(
         default_factory=lambda: defaultdict(Counter)
     )
@@ -269,6 +271,24 @@ class Summary:
         mean = self.mean_score(name)
         between = "" if mean.low is None else f", 95% interval {mean.low:.2f} to {mean.high:.2f}"
         return f"mean score {mean.value:.2f}{between} ({mean.n} of {mean.of} scored)"
+
+    def answer_words(self, name: str) -> str:
+        """How often each answer was given to a check; of a comparison that is in no ranking also
+        how often the better field won, without ties."""
+        counts, entries = self.answers[name], self.entries.get(name)
+        text = ", ".join(f"{count} {answer}" for answer, count in sorted(counts.items()))
+        of = f"{entries.total()} entries" if entries else str(self.asked(name))
+        words = f"{text} ({counts.total()} of {of} answered)"
+        fields = sorted(self.pairs.get(name, ()), key=lambda field: -counts[field])
+        ranked = any(name in pairs for pairs in self.rankings.values())
+        if (won := sum(counts[field] for field in fields)) and not ranked:
+            from judge.stats.intervals import percent, wilson
+
+            wins = wilson(counts[fields[0]], won)
+            low, high = (percent(end or 0.0) for end in (wins.low, wins.high))
+            share = f"{percent(wins.value or 0.0)} of {won}, 95% interval {low} to {high}"
+            words += f"; {fields[0]} wins {share}"
+        return words + (f"; the orders disagreed in {self.torn[name]}" if self.torn[name] else "")
 
     def ranked(self) -> dict[str, Ranking]:
         """The rankings that follow from the comparisons, by name."""

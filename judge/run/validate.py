@@ -25,7 +25,7 @@ from judge.records.base import (
 )
 from judge.records.lines import Line
 from judge.run.job import Job
-from judge.run.look_ahead import MAX_LISTED, LookAhead, listed, no_field
+from judge.run.look_ahead import MAX_LISTED, LookAhead, fields_of_flags, listed, no_field
 from judge.run.panels import Resources
 from judge.run.report import Report, write_summary
 from judge.run.run import run
@@ -86,12 +86,10 @@ class Validation(Task):
         search = not (self.kind or self._any_record)
         self.ahead = LookAhead(resources.settings, rubrics, by, search=search)
         self._unseen = {
-            field: f"--on {field}"
-            if field in resources.settings.on
-            else f"rubric {rubric.name}: {field}"
+            field: f"rubric {rubric.name}: {field}"
             for rubric in reversed(rubrics)
             for field in rubric.required
-        }
+        } | fields_of_flags(resources.settings)
         self._named = (*self._unseen,)
         self._first: Record | None = None
         self._noted: set[str] = set()
@@ -159,8 +157,8 @@ class Validation(Task):
             yield "--cheap-model is not asked: no check asks by first token, or its margin is 0.5"
 
     def look_ahead(self) -> None:
-        """Read ahead until one record can be judged and each field of --on, --by and --map has been
-        seen. Note which fields of the first record are shown if a rubric names none.
+        """Read ahead until one record can be judged and each field of --on, --test, --by and --map
+        has been seen. Note which fields of the first record are shown if a rubric names none.
 
         Raises:
             UsageError: as `LookAhead.refuse`.

@@ -67,6 +67,9 @@ def test_answers_without_pass_are_counted(mails: Typed) -> None:
     assert {line["judge"]["verdict"] for line in lines(out.encode())} == {"answered"}
     assert "4 of 4 records answered (100.0%)" in told
     assert "mood: 2 glad, 2 sad (4 of 4 answered)" in told and "pass" not in told
+    mails.text(*RUN, "--ask", "Mood?", "--name", "mood", "--answers", "glad,sad", "-o", "o.jsonl")
+    mails.text("export", "o.jsonl", "-o", "o.md")
+    assert "mood: 2 glad, 2 sad \\(4 of 4 answered\\)\n" in mails.read("o.md").decode()
 
 
 @pytest.mark.parametrize(
@@ -359,8 +362,13 @@ def test_a_comparison_may_be_a_tie_and_says_where_the_orders_disagreed(typed: Ty
     assert code == 0
     answers = [line["judge"]["checks"][0].get("answer") for line in lines(out.encode())]
     assert answers == ["a", "tie", None]
-    assert "question: 1 a, 1 tie (2 of 3 answered); the orders disagreed in 1" in told
+    # One of one, by Wilson's interval: 1 / (1 + 1.96^2) to 1.
+    won = "question: 1 a, 1 tie (2 of 3 answered); a wins 100.0% of 1, 95% interval 20.7% to 100.0%"
+    assert f"{won}; the orders disagreed in 1" in " ".join(told.split())
     assert "fields shown" not in told
+    typed.text(*words, "-o", "o.jsonl")
+    typed.text("export", "o.jsonl", "-o", "o.md")
+    assert won in typed.read("o.md").decode().replace("\\", "")
     typed.write("m.jsonl", [{"a": "first one", "b": "first two", "prompt": "Hi", "x": "y"}])
     said_shown = "fields shown: a (compared), b (compared); not shown: prompt, x: name those"
     assert said_shown in " ".join(typed.text(*words)[2].split())

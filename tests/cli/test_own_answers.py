@@ -210,7 +210,10 @@ def test_labels_of_ones_own_are_what_passes(typed: Typed) -> None:
     words = ("validate", "in.jsonl", "--rubric", "country.yaml", "-m", model)
     found = [json.loads(line)["judge"] for line in typed.text(*words)[1].splitlines()]
     assert [one["verdict"] for one in found] == ["pass", "fail", "abstain"]
+    assert [one["checks"][0].get("answer") for one in found] == ["JP", "JP", None]
+    assert found[1]["reason"] == "country: fail (JP)"
     assert found[2]["checks"][0]["reason"] == "the record's label is not one of JP, DE"
+    assert "country: 2 JP (2 of 2 answered)" in typed.text(*words, "-o", "out.jsonl")[2]
 
 
 def test_mistakes_of_several_questions_are_told_at_once_with_their_lines(typed: Typed) -> None:

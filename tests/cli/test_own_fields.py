@@ -60,6 +60,10 @@ def test_a_field_that_no_record_has_is_told_once(typed: Typed, mails: str) -> No
             flags = ask if command == "validate" else ask[:-1]
             code, out, said = typed.text(command, mails, *(f"--on={one}" for one in on), *flags)
             assert (code, out) == (2, "") and said.startswith(told) and said.count("\n") == 1
+        tested = (*ask[:4], "--on=email", "--test=emial: {contains: a}")
+        code, out, said = typed.text(command, mails, *tested)
+        assert (code, out) == (2, "")
+        assert said == "judge: --test emial: no record has this field; did you mean email?\n"
     code, out, said = typed.text("validate", mails, "--on=subject", *ask)
     assert (code, said) == (0, "") and out.count('"verdict":"abstain"') == 4
 

@@ -226,7 +226,8 @@ def test_a_test_on_the_command_line_is_called_after_its_field() -> None:
     made = from_flag("answer.0: {regex: 'a{2}', ignore_case: true, first: true}")
     assert (made.name, made.fields, made.first) == ("answer_0_regex", ("answer.0",), True)
     assert made.title == "answer.0 regex 'a{2}'"
-    for text in ("answer contains refund", "answer:contains:refund", "answer: refund"):
+    unclosed = "answer {length: {most: 20}}"
+    for text in ("answer contains refund", "answer:contains:refund", "answer: refund", unclosed):
         with pytest.raises(UsageError, match="type 'FIELD: "):
             from_flag(text)
 
