@@ -48,7 +48,8 @@ from judge.settings import Settings
 from judge.workflows.load import load_workflow, workflow_names
 
 if TYPE_CHECKING:
-    from judge.measuring import acalibrate, agreement, calibrate, load_profile
+    from judge.measuring import acalibrate, agreement, calibrate
+    from judge.profile import load_profile
     from judge.report.compare import Comparison
     from judge.report.files import Outputs, Written, export, report
     from judge.report.sheet import write_sheet
@@ -111,7 +112,7 @@ _ELSEWHERE = {
     "calibrate": "judge.measuring",
     "export": "judge.report.files",
     "label": "judge.web.label",
-    "load_profile": "judge.measuring",
+    "load_profile": "judge.profile",
     "report": "judge.report.files",
     "review": "judge.web.review",
     "write_sheet": "judge.report.sheet",

@@ -26,7 +26,6 @@ from judge.run.stream import beside_any_loop
 if TYPE_CHECKING:
     from judge.calibration.people import Agreement
     from judge.calibration.report import Calibration
-    from judge.profile import Profile
     from judge.settings import Settings
 
 
@@ -119,17 +118,6 @@ def calibrate(
 async def acalibrate(labels: Any, **options: Any) -> Calibration:
     """`calibrate`, with its arguments and errors, without blocking the event loop."""
     return await asyncio.to_thread(calibrate, labels, **options)
-
-
-def load_profile(path: Pathlike) -> Profile:
-    """The profile in a profile.json; `validate(profile=path)` judges by it.
-
-    Raises:
-        UsageError: the file cannot be read, or is not a profile.
-    """
-    from judge.profile import load
-
-    return load(Path(path))
 
 
 def agreement(

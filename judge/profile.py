@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -247,13 +248,13 @@ class Profile(_ProfileModel):
         return self
 
 
-def load(path: Path) -> Profile:
-    """The profile in a file.
+def load_profile(path: str | PathLike[str]) -> Profile:
+    """The profile in a profile.json; `validate(profile=path)` judges by it.
 
     Raises:
-        UsageError: it cannot be read, or is not a profile; names the key at fault.
+        UsageError: the file cannot be read, or is not a profile.
     """
-    text = read_text(path)
+    text = read_text(Path(path))
     try:
         return Profile.model_validate_json(text)
     except ValidationError as error:

@@ -13,7 +13,7 @@ from judge.backends.base import Method
 from judge.errors import UsageError
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.judge import Judge
-from judge.profile import Binding, JudgeProfile, Profile, Rates, load
+from judge.profile import Binding, JudgeProfile, Profile, Rates, load_profile
 from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.base import clip
@@ -154,10 +154,10 @@ def _asked(rubric: Rubric, method: Method | None) -> str:
 
 def named(path: Path) -> Profiles:
     """The profiles that `--profile` names, a file or the folder of calibrate's -o; raises as
-    `load`."""
+    `load_profile`."""
     path = path / "profile.json" if path.is_dir() else path
     try:
-        return Profiles.of(load(path), str(path))
+        return Profiles.of(load_profile(path), str(path))
     except UsageError as error:
         raise UsageError(f"--profile {error}") from error
 
@@ -167,7 +167,7 @@ def shipped() -> Profiles:
     """The profiles of the default model; empty if there is no such model."""
     if (model := default_model()) is None:
         return Profiles()
-    return Profiles.of(load(model.profile), None)
+    return Profiles.of(load_profile(model.profile), None)
 
 
 def profiles_of(settings: Settings, models: Sequence[str] = ()) -> Profiles:
