@@ -14,11 +14,12 @@ from typing import Any
 import typer
 
 import judge
+from judge import plugins
 from judge import settings as declared
 from judge.cli import EXIT_CODES, app
 from judge.cli.options import HELP_ALL
 from judge.configuration import MACHINE
-from judge.papers.benchmark import benchmark_names, load_benchmark
+from judge.papers.benchmark import BENCHMARKS, load_benchmark
 from judge.papers.tasks import load_task
 from judge.questions.ready_made import GROUPS, builtin, ready, ready_made
 from judge.testing import assert_judged
@@ -97,7 +98,7 @@ def rubrics() -> str:
 
 def benchmarks() -> str:
     parts = ["# Benchmarks"]
-    for name in benchmark_names():
+    for name in plugins.names(BENCHMARKS):
         one = load_benchmark(name)
         asked = ", ".join(f"`{condition}`" for condition in one.conditions)
         parts.append(f"## {name}\n\n{one.title}. Source: {one.source}.\n\nConditions: {asked}.")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from judge import plugins
 from judge.cli import options as opt
 from judge.cli.printing import counted, print_lines, print_message, print_table
 from judge.errors import UsageError
@@ -247,9 +248,9 @@ def _print_made(made: Generation, summary: Summary, out: Path | None) -> None:
 
 
 def _list_sets() -> None:
-    from judge.generate.recipe import generator_names, load_generator
+    from judge.generate.recipe import GENERATORS, load_generator
 
-    sets = [load_generator(name) for name in generator_names()]
+    sets = [load_generator(name) for name in plugins.names(GENERATORS)]
     print_table(
         ("name", "what for", "steps"), [(s.name, s.title, ", ".join(s.stages)) for s in sets]
     )

@@ -127,16 +127,12 @@ class Benchmark:
         return tables_of(self, [rated(self, result) for result in results if result])
 
 
-def benchmark_names() -> tuple[str, ...]:
-    """The benchmarks installed, sorted by name."""
-    return plugins.names(BENCHMARKS)
-
-
 def load_benchmark(name: str) -> Benchmark:
     """The benchmark with this name; raises UsageError."""
     benchmark: Benchmark | None = plugins.load(BENCHMARKS, name)
     if benchmark is None:
-        raise UsageError(f"no benchmark is called {name!r}; {meant(name, benchmark_names())}")
+        names = plugins.names(BENCHMARKS)
+        raise UsageError(f"no benchmark is called {name!r}; {meant(name, names)}")
     return benchmark
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from judge import plugins
 from judge.cli import options as opt
 from judge.cli.printing import print_lines, print_message, print_table
 from judge.errors import UsageError
@@ -176,9 +177,9 @@ def command(
 
 
 def _list_benchmarks() -> None:
-    from judge.papers.benchmark import benchmark_names, load_benchmark
+    from judge.papers.benchmark import BENCHMARKS, load_benchmark
 
-    benchmarks = [load_benchmark(name) for name in benchmark_names()]
+    benchmarks = [load_benchmark(name) for name in plugins.names(BENCHMARKS)]
     rows = [
         (benchmark.name, benchmark.title, ", ".join(benchmark.conditions))
         for benchmark in benchmarks
