@@ -18,7 +18,7 @@ from judge.records.base import NO_CONTENT, stratum
 from judge.records.lines import Line
 from judge.run.people import ByPeople
 from judge.run.votes import PanelVotes, count_votes
-from judge.verdict import LOST, SOUND, Check, Usage, Verdict
+from judge.verdict import LOST, PERSON, SOUND, Check, Usage, Verdict
 
 if TYPE_CHECKING:
     from judge.stats.intervals import Estimate
@@ -53,8 +53,8 @@ class Summary:
       `there`: those of the fields `by` that a record has.
     - `pairs`: the two fields that a check compares, by check.
     - `scales`: lowest and highest score, by check; `unsure_scores`: scores of undecided checks.
-    - `far`: records unlike a probe's labelled ones; `torn`: records on which the two orders of a
-      comparison disagree; both by check.
+    - `far`: records that abstain because they are unlike a probe's labelled ones; `torn`: because
+      the two orders of a comparison disagree; both by check.
     - `unshown`: records that had nothing to show; `bad_lines`: errors that are the input's.
     - `cheap_votes`: votes of a cascade's cheap judge; `cheap_lost`: those without an answer;
       `cheap_alone`: those after which no other judge was asked.
@@ -184,13 +184,15 @@ class Summary:
                 self.entries[name][outcome] += 1
                 if said:
                     self.answers[name][said] += 1
-        reasons = {vote.get("reason") for vote in votes}
-        counters = {QUOTE_NOT_FOUND: self.quotes_lost, FAR: self.far, ORDERS_DISAGREE: self.torn}
+        reasons = {vote.get("reason") for vote in votes if vote.get("part") != "cheap"}
+        counters = {QUOTE_NOT_FOUND: self.quotes_lost}
+        if check["verdict"] == Verdict.ABSTAIN:
+            counters |= {FAR: self.far, ORDERS_DISAGREE: self.torn}
         for reason in counters.keys() & reasons:
             counters[reason][name] += 1
         if votes and votes[0].get("part") == "cheap":
             self._count_cheap(votes)
-        if not votes and check["verdict"] == Verdict.ABSTAIN:
+        if not votes and check["verdict"] == Verdict.ABSTAIN and check.get("by") != PERSON:
             self.unasked[name, check.get("reason") or ""] += 1
 
     def _count_cheap(self, votes: Sequence[Mapping[str, Any]]) -> None:

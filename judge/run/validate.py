@@ -32,6 +32,7 @@ from judge.run.run import run
 from judge.run.stream import aside
 from judge.run.task import FOR_PEOPLE, RunInfo, Task, Watcher, on_engine
 from judge.settings import IN_PROCESS, Settings
+from judge.verdict import SETTLED
 from judge.workflows.load import load_workflow
 
 if TYPE_CHECKING:
@@ -120,7 +121,8 @@ class Validation(Task):
         return line if self._decisions is None else self._decisions.settled(line, self.columns)
 
     def for_people(self, line: Line) -> bool:
-        return line.verdict in self._review and not line.decided
+        settled = line.decided and line.verdict in SETTLED
+        return line.verdict in self._review and not settled
 
     def items(self) -> Iterator[Record]:
         """The records as checks see them; one that cannot be judged has its `problem`.

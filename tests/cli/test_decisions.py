@@ -220,6 +220,20 @@ def test_an_answer_about_one_entry_leaves_the_judges_verdicts_on_the_others(type
     assert code == 2 and "people.jsonl, line 1" in told
 
 
+def test_a_record_with_one_question_left_open_goes_to_people_again(typed: Typed) -> None:
+    """As on the page of `judge review`."""
+    typed.write("r.jsonl", [{"id": "r", "text": "One."}])
+    typed.script("judge.yaml", [{"p_yes": 0.55}], method="logprobs")
+    run = ("validate", "r.jsonl", "--ask", "Kind?", "--ask", "Short?", "--name", "kind,short")
+    run += ("-m", "scripted:judge.yaml", "--abstain-margin", "0.1", "-o", "o.jsonl", "--review")
+    assert typed(*run, "0.jsonl").returncode == 0
+    for n, labels in enumerate(({"kind": "yes"}, {"kind": "yes", "short": "no"})):
+        typed.write("d.jsonl", [{**lines(typed, "0.jsonl")[0], "labels": labels}])
+        told = typed.text(*run, f"{n + 1}.jsonl", "--resume", "--decisions", "d.jsonl")[2]
+        assert f"for people: {'no' if n else 1} record in {n + 1}.jsonl" in told
+    assert [len(lines(typed, f"{n}.jsonl")) for n in range(3)] == [1, 1, 0]
+
+
 def test_a_list_of_answers_to_a_check_without_entries_is_refused(judged: Typed) -> None:
     decide(judged, m2=["yes", "no"])
     code, out, told = judged.text(*RUN, "--resume", "--decisions", "review.jsonl")

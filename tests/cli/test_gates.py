@@ -426,6 +426,9 @@ def test_three_fields_are_ranked_by_all_pairs_in_both_orders(typed: Typed) -> No
     typed.write("fewer.jsonl", [lacking, lacking | {"new": ""}, lost, *records[:5]])
     told = typed.text("validate", "fewer.jsonl", *run[:-2], "-m", model, "--reasks", "0")[2]
     assert "the orders disagreed in 2 of 17 comparisons" in " ".join(told.split())
+    cheap = typed.script("torn.yaml", [{"words": {"1": 0.9, "2": 0.05, "0": 0.05}}])
+    told = typed.text("validate", "c.jsonl", *run, "-m", model, "--cheap-model", cheap)[2]
+    assert "the orders disagreed in 3 of 18 comparisons" in " ".join(told.split()), "of the judge"
     assert typed.text("report", "o.jsonl", "-o", "o.html")[0] == 0
     assert "Ranking by <bdi>better</bdi>" in typed.read("o.html").decode()
     code, _, told = typed.text("validate", "c.jsonl", *run[:2], "--pass", "new", "-m", model)
