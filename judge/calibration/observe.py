@@ -3,7 +3,6 @@ probabilities and hidden states to fit to."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,7 +11,7 @@ from judge.errors import BackendError, Unread
 from judge.judging.answer_reader import mean_of
 from judge.judging.classifiers import Observation
 from judge.judging.injection import injections
-from judge.judging.judge import NOTHING_READ, Judge, Sampling
+from judge.judging.judge import NOTHING_READ, Judge, Sampling, concurrently
 from judge.judging.panel import mean_score
 from judge.judging.prompts import lack
 from judge.questions.answers import nearest_answer
@@ -169,7 +168,7 @@ async def observe(
         cast: _Votes = {}
         if judge.probabilistic:
             # Concurrently, so that an engine evaluates a passage once for all items about it.
-            answers_read = await asyncio.gather(*(of_item(items[n], cast) for n in numbers))
+            answers_read = await concurrently(of_item(items[n], cast) for n in numbers)
             return dict(zip(numbers, answers_read, strict=True))
         return {n: await of_item(items[n], cast) for n in numbers}
 

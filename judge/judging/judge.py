@@ -8,9 +8,10 @@ prompt (`logprobs`, `probe`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 from judge.backends.base import Call, Method, Origin
 from judge.errors import BackendError, NotHere, Unread
@@ -29,6 +30,16 @@ from judge.verdict import Answer, Usage, Verdict, Vote, worst
 
 QUOTE_NOT_FOUND = "the judge's quote is not in the text, and is left out"
 NOTHING_READ = "none of the likeliest first tokens answers the question"
+
+Part = TypeVar("Part")
+
+
+async def concurrently(coroutines: Iterable[Coroutine[Any, Any, Part]]) -> list[Part]:
+    """The results of all, in order. If one raises, the others still end, because the replies to
+    calls under way are paid for, and are to be kept; then it is raised."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in coroutines]
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return [task.result() for task in tasks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +127,7 @@ class Judge:
         if self.client.backend.slots == 1 and not self._side_by_side:
             parts = [await coroutine for coroutine in coroutines]
         else:
-            parts = await asyncio.gather(*coroutines)
+            parts = await concurrently(coroutines)
         return self._vote(
             call,
             [answer for part in parts for answer in part.evidence],

@@ -6,7 +6,6 @@ every value. Asking stops when no outcome of the missing votes could change a ve
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,7 +14,7 @@ from typing import Any, Literal
 from judge.backends.base import Call
 from judge.judging.client import Client
 from judge.judging.injection import injections
-from judge.judging.judge import Judge, Sampling
+from judge.judging.judge import Judge, Sampling, concurrently
 from judge.questions.parts import Bound
 from judge.questions.rubric import Rubric
 from judge.records import Record
@@ -175,9 +174,8 @@ class Panel:
                 for judge, vote in asks[len(votes) : len(votes) + count]
             ]
             # A single vote, the usual case, needs no task of its own.
-            new = (
-                [await coroutines[0]] if len(coroutines) == 1 else await asyncio.gather(*coroutines)
-            )
+            single = len(coroutines) == 1
+            new = [await coroutines[0]] if single else await concurrently(coroutines)
             for vote in new:
                 counted_as = vote.counted_as(graded=bool(self.counted))
                 for n in concerned:

@@ -19,7 +19,7 @@ from judge.records.lines import Line
 from judge.records.words import telling_texts
 from judge.run.profiles import Profiles
 from judge.stats.corrected_rate import Corrected, design_effect, rogan_gladen
-from judge.stats.intervals import plain
+from judge.stats.intervals import Estimate, plain
 from judge.verdict import PERSON, Check, Verdict
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ class CorrectedRate:
     """One check's pass rate over the added records, before repair.
 
     Records with the same value of `errors.group`, or else the same text, are a cluster; `ungrouped`
-    counts those without such a value. To bound memory, clusters are hashed by name into `_PARTS`
+    counts those without such a value; `foreign` those that an earlier run judged in another way, to
+    which the error rates do not apply. To bound memory, clusters are hashed by name into `_PARTS`
     parts at most: the spread between random groups of clusters estimates the error of a share as
     the spread between clusters does (Wolter 2007, Introduction to Variance Estimation, chapter 2).
     """
@@ -80,6 +81,7 @@ class CorrectedRate:
     check: str
     errors: Errors
     ungrouped: int = 0
+    foreign: int = 0
     passed: Counter[int] = field(default_factory=Counter)
     undecided: Counter[int] = field(default_factory=Counter)
     sizes: Counter[int] = field(default_factory=Counter)
@@ -96,7 +98,8 @@ class CorrectedRate:
 
     @property
     def corrected(self) -> Corrected:
-        """Rogan and Gladen's estimate from the profile's error rates, or why there is none.
+        """Rogan and Gladen's estimate from the profile's error rates, or why there is none, such as
+        `foreign` records.
 
         All records count, since a judge may abstain more often on bad ones: the undecided ones,
         here and among the labels, count once as failed and once as passed. If the judge abstains as
@@ -104,6 +107,10 @@ class CorrectedRate:
         they are. The value is their mean; the interval spans both intervals.
         """
         lowest, highest = (self._counted(undecided_pass=flag) for flag in (False, True))
+        if self.foreign:
+            none = Estimate(None, n=lowest.estimate.n, of=lowest.estimate.of)
+            why = f"other settings judged {self.foreign} of these records"
+            return replace(lowest, estimate=none, reason=why)
         if lowest.reason or highest.reason:
             return replace(lowest if lowest.reason else highest, raw=lowest.raw)
         return replace(lowest, estimate=lowest.estimate.spanning(highest.estimate))
@@ -138,12 +145,17 @@ class CorrectedRate:
 
 
 def count(
-    rates: dict[str, CorrectedRate], line: Line, errors: Mapping[tuple[str, By], Errors]
+    rates: dict[str, CorrectedRate],
+    line: Line,
+    errors: Mapping[tuple[str, By], Errors],
+    *,
+    foreign: bool = False,
 ) -> None:
     """Count one line in the rates, by check.
 
     Args:
         errors: by check and who makes it. Checks without votes or with an error are not counted.
+        foreign: whether the line is from a run with other settings.
     """
     # The error rates are the judge's, so its check counts, also where a person decided after it.
     by_judges = (check for check in line.checks if check["by"] != PERSON)
@@ -153,6 +165,7 @@ def count(
         if check_errors is not None and check.get("votes") and check["verdict"] != Verdict.ERROR:
             rate = rates.setdefault(check["check"], CorrectedRate(check["check"], check_errors))
             rate.add(Check.model_validate(check).verdicts().values(), fields)
+            rate.foreign += foreign
 
 
 def _as_it_came(checks: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

@@ -59,7 +59,8 @@ class RubricSet:
             UsageError: a rubric, workflow, check or step cannot be used as named, or a setting
                 lacks the setting that it needs.
         """
-        alone = bool(settings.questions or settings.test)
+        own = settings.questions or settings.rubric or rubrics
+        alone = bool(settings.questions) or bool(settings.test and not (own or _asks(settings)))
         question_only = alone and settings.workflow in (None, "record")
         base = () if question_only else settings.own_rubrics()
         sources: tuple[str | Rubric, ...] = (*settings.rubric, *rubrics)
@@ -77,7 +78,8 @@ class RubricSet:
             chosen |= {rubric.name for rubric in base}
             additional = tuple(name for name in additional if name in chosen)
         by_name, additional = by_name | asked, (*additional, *asked)
-        if asked or _tests_alone(settings, [by_name[name] for name in additional]):
+        tests = bool(additional) and all(by_name[name].tested for name in additional)
+        if alone or (tests and not _asks(settings)):
             settings = settings.model_copy(update={"workflow": settings.workflow or "record"})
         for name in {*additional} - {rubric.name for rubric in rubrics}:
             origin = "test" if name in asked else "rubric"
@@ -247,10 +249,9 @@ def pairs_of(rubrics: Mapping[str, Rubric]) -> dict[str, Sequence[str]]:
     return {name: rubric.compare for name, rubric in rubrics.items() if rubric.compare}
 
 
-def _tests_alone(settings: Settings, rubrics: Sequence[Rubric]) -> bool:
-    """Whether the run has only tests, and names neither a model nor a check that would ask one."""
-    asks = settings.typed("model") or settings.check or settings.profile
-    return bool(rubrics) and not asks and all(rubric.tested for rubric in rubrics)
+def _asks(settings: Settings) -> bool:
+    """Whether a run with tests names a model, or a check or profile that asks one."""
+    return bool(settings.typed("model") or settings.check or settings.profile)
 
 
 def _refuse_unnamed_code(settings: Settings, setting: str, rubric: Rubric) -> None:

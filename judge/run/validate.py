@@ -259,4 +259,5 @@ class Validation(Task):
             if bound.errors:
                 from judge.run.corrected import count
 
-                count(report.rates, line, bound.errors)
+                foreign = line.fingerprint != bound.fingerprint
+                count(report.rates, line, bound.errors, foreign=foreign)

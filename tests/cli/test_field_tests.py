@@ -120,6 +120,22 @@ def test_a_first_test_stops_a_workflow_too(mails: Typed) -> None:
     assert verdicts["relevance"] == "skipped" and "0 calls" in told
 
 
+def test_a_named_model_is_asked_the_workflows_questions_beside_tests(
+    mails: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    norm = {"id": "n1", "rule_of_thumb": "Greet.", "story": "Ann greets Bo.", "label": "yes"}
+    mails.write("n.jsonl", [norm])
+    run = ("validate", "n.jsonl", "--test", "story: {contains: Ann}")
+    asked = mails.text(*run, "-m", "scripted:yes.yaml", "--check", "relevance")[1]
+    assert checks(asked)[0] == {"story_contains": "pass", "relevance": "pass"}
+    with_all = checks(mails.text(*run, "-m", "scripted:yes.yaml")[1])[0]
+    assert {"story_contains", "relevance", "leakage"} <= with_all.keys()
+    alone = {"story_contains": "pass"}
+    assert checks(mails.text(*run)[1])[0] == alone
+    monkeypatch.setenv("JUDGE_MODEL", "scripted:yes.yaml")
+    assert checks(mails.text(*run)[1])[0] == alone, "a variable names the model of other runs"
+
+
 def test_a_story_that_is_too_short_is_tested_all_the_same(mails: Typed) -> None:
     mails.write("s.jsonl", [{"story": "Ann greets Bo.", "values": ["Greeting is good--Agree"]}])
     Path("polite.yaml").write_text("name: polite\nquestion: Polite?\nfields: [story]")

@@ -131,6 +131,19 @@ def test_a_vote_that_the_server_lost_is_asked_again_by_resume(
     assert after[5:] == before[5:]
 
 
+def test_replies_under_way_when_the_budget_ends_are_kept(typed: Typed) -> None:
+    """Two judges are asked about three entries at once; four of the six calls are allowed."""
+    rubric = {"name": "fine", "question": "Fine?", "fields": ["text"], "each": "parts"}
+    (typed.folder / "fine.yaml").write_text(json.dumps(rubric))
+    typed.write("r.jsonl", [{"id": "r0", "text": "x", "parts": ["a", "b", "c"]}])
+    for name in ("a", "b"):
+        typed.script(f"{name}.yaml", [{"delay": 0.2, "reply": answer("yes")}])
+    run = ("validate", "r.jsonl", "--rubric", "./fine.yaml", *TWO[6:], "-o", "o.jsonl")
+    assert typed.text(*run, "--max-calls", "4")[0] == 4
+    code, _, told = typed.text(*run, "--resume")
+    assert code == 0 and ", 2 calls, 4 replies reused" in told
+
+
 def lines(text: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 

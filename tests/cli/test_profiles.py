@@ -277,6 +277,18 @@ def test_the_corrected_rate_beside_the_raw_one(typed: Typed) -> None:
     assert "the judge passes" not in typed.text(*RUN, "--abstain-margin", "0.2")[2]
 
 
+def test_error_rates_do_not_correct_what_another_judge_judged(typed: Typed) -> None:
+    """Of six records one is judged again, by the profile's judge."""
+    script(typed, "strong.yaml", number(0, 0.5), {"p_yes": 0.9})
+    first = ("validate", "n.jsonl", "-m", STRONG, *CHECK, "--abstain-margin", "0.1", "-o", "o")
+    assert typed(*first).returncode == 0
+    script(typed, "yes.yaml", {"p_yes": 0.9})
+    save(typed, known(YES, rates=GOOD))
+    told = typed.text(*RUN, "-o", "o", "--resume", "--rejudge", "abstain")[2]
+    assert "not corrected: other settings judged 5 of these records" in " ".join(told.split())
+    assert "corrected for its errors" in " ".join(typed.text(*RUN, "-o", "p")[2].split())
+
+
 def test_a_field_that_calibration_did_not_show_is_named(typed: Typed) -> None:
     polite = [{"id": str(n), "text": f"{n}: {'thanks' if n % 2 else 'go'}"} for n in range(40)]
     rated = [{**mail, "rating": 1 + 4 * (int(mail["id"]) % 2)} for mail in polite]
