@@ -296,13 +296,9 @@ class Own(LabelSet):
         weight = _weight(people_fields)
         for check, numbered in answers_by_check.items():
             spelt = written([fields["labels"].get(check)])
+            settled = any(check in (p.get("labels") or {}) for p in people_fields.values())
             for number, answers in numbered.items():
                 self._most = max(number, self._most)
-                people = [
-                    (annotator, answer)
-                    for annotator, answer in answers.items()
-                    if annotator is not None
-                ]
                 annotations = tuple(
                     Annotation(
                         annotator,
@@ -311,10 +307,10 @@ class Own(LabelSet):
                         _reason(people_fields.get(annotator), check, number),
                         _asked(people_fields.get(annotator), check, number),
                     )
-                    for annotator, answer in people
+                    for annotator, answer in answers.items()
+                    if annotator is not None
                 )
                 gold = answers.get(None)
-                settled = any(check in (p.get("labels") or {}) for p in people_fields.values())
                 item_of = LabelledItem(record, check, number, gold, annotations, slices)
                 yield replace(item_of, settled=settled, weight=weight, written=spelt)
 
