@@ -187,3 +187,8 @@ def _show(kind: type[BaseException], error: BaseException, trace: TracebackType 
     if sys.stderr is not None:
         report = "".join(traceback.format_exception(kind, error, trace))
         sys.stderr.write(printable(redacted(report)))
+
+
+def in_utf8(text: str) -> str:
+    """The text with each lone surrogate, which UTF-8 cannot encode, as its escape."""
+    return text.encode(errors="backslashreplace").decode()

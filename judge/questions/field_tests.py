@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from judge.errors import UsageError, missing_extra, read_text
 from judge.questions.parts import Section, Text, as_tuple
-from judge.questions.patterns import EXTRA, compiled, search, shortened, validator
+from judge.questions.patterns import EXTRA, compiled, fault, search, shortened, validator
 from judge.questions.replies import YES_NO
 from judge.records.base import clip
 from judge.records.lists import list_in
@@ -295,7 +295,6 @@ class FieldTest(Section):
         return yes(reason)
 
     def _json_schema(self, content: Any, _: FieldOf) -> Answer:
-        from jsonschema.exceptions import best_match
         from referencing.exceptions import Unresolvable
 
         if isinstance(content, str):
@@ -304,14 +303,14 @@ class FieldTest(Section):
             except (ValueError, RecursionError) as error:
                 return no(f"not JSON: {error}")
         try:
-            fault = best_match(validator(self.json_schema or "").iter_errors(content))
+            found = fault(self.json_schema or "", content)
         except Unresolvable as error:
             raise ValueError(f"the schema refers to what is not in it: {error}") from error
         except RecursionError:
             raise ValueError("the schema leads too deep into this JSON") from None
-        if fault is None:
+        if found is None:
             return yes()
-        return no(f"{fault.json_path}: {shortened(fault.message)}")
+        return no(f"{found.json_path}: {shortened(found.message)}")
 
     def _language(self, content: Any, _: FieldOf) -> Answer:
         text, wanted = as_text(content).strip(), self.language or ()

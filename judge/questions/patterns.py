@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextvars import ContextVar
 from functools import lru_cache
+from time import monotonic
 from types import FunctionType, SimpleNamespace
 from typing import Any
 from unicodedata import normalize
@@ -16,6 +19,9 @@ EXTRA = "tests"
 
 SECONDS = 1.0
 """Longest time in seconds that a pattern may search one text."""
+
+SCHEMA_SECONDS = 10.0
+"""Longest time in seconds that a JSON Schema may take for one text: its references may multiply."""
 
 
 @lru_cache(maxsize=256)
@@ -41,6 +47,7 @@ def validator(schema: str) -> Any:
     """The validator of a JSON Schema; ValueError if it is not a schema.
 
     References outside the schema are not fetched, and its patterns have the same time limit.
+    Validates only inside `fault`, which limits the time of all.
     """
     try:
         from jsonschema import validators
@@ -60,11 +67,39 @@ def validator(schema: str) -> Any:
         raise ValueError(f"not a JSON Schema: {error}") from error
     known = kind.VALIDATORS
     limited = {name: _limited(known[name], {}) for name in _SEARCHING if name in known}
+    limited |= {name: _timed(known[name]) for name in _REFERRING if name in known}
     return validators.extend(kind, limited)(content, registry=Registry())
 
 
 _SEARCHING = ("pattern", "patternProperties", "additionalProperties", "unevaluatedProperties")
 """The keywords of JSON Schema that search for patterns."""
+
+
+_REFERRING = ("$ref", "$dynamicRef", "$recursiveRef")
+"""The keywords of JSON Schema by which a small one can take exponential time."""
+
+_end: ContextVar[float] = ContextVar("_end")
+
+
+def fault(schema: str, content: Any) -> Any:
+    """What of JSON content does not fit the schema, as jsonschema's error; None if it fits.
+
+    Raises ValueError if the schema takes too long, and jsonschema's errors about references.
+    """
+    from jsonschema.exceptions import best_match
+
+    checked = validator(schema)
+    _end.set(monotonic() + SCHEMA_SECONDS)
+    return best_match(checked.iter_errors(content))
+
+
+def _timed(function: Any) -> Any:
+    def timed(*words: Any) -> Iterator[Any]:
+        if monotonic() > _end.get():
+            raise ValueError(f"the schema took more than {SCHEMA_SECONDS:g} s on this text")
+        yield from function(*words) or ()
+
+    return timed
 
 
 def _limited(function: Any, copies: dict[str, Any]) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import os
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,8 +21,10 @@ from judge.records.kinds import RECORD, recognise
 from judge.records.record import Record
 from judge.records.streams import (
     CHUNK,
+    MAX_RECORD,
     STREAM_ERRORS,
     Input,
+    Stream,
     as_utf8,
     unpacked,
     with_first_lines,
@@ -201,7 +202,7 @@ def _records(
         elif form in _BINARIES:
             # Their readers need to seek: the index is at the end of the file.
             with tempfile.TemporaryFile() as copy:
-                shutil.copyfileobj(stream, copy)
+                _copy(stream, copy, display, packed=stream is not plain)
                 copy.seek(0)
                 yield from _rows(form, source, display, copy)
         else:
@@ -213,6 +214,18 @@ def _records(
             yield from _objects(source) if form == "json" else _TEXTS[form](source)
     except STREAM_ERRORS as error:
         yield source.cut_off(error)
+
+
+def _copy(stream: Stream, copy: IO[bytes], display: str, *, packed: bool) -> None:
+    """Copy a stream; UsageError if it is `packed` and has more than MAX_RECORD bytes, as a bomb."""
+    size = 0
+    while chunk := stream.read(CHUNK):
+        size += len(chunk)
+        if packed and size > MAX_RECORD:
+            raise UsageError(
+                f"{display} has more than {MAX_RECORD} bytes unpacked: unpack it first"
+            )
+        copy.write(chunk)
 
 
 def _objects(source: Input) -> Iterator[Record]:

@@ -24,7 +24,7 @@ from judge.errors import UsageError, missing_extra
 from judge.judgement import Judgement, named_beside, verdict_columns
 from judge.reasons import reason_of
 from judge.records.lines import Line
-from judge.redact import printable
+from judge.redact import in_utf8, printable
 from judge.run.gates import Gate
 from judge.run.summary import UNDECIDED, Summary
 from judge.stats.intervals import percent
@@ -82,7 +82,7 @@ def row(line: Line, judgement: Judgement) -> dict[str, Any]:
         "error": _error(judgement),
         "fingerprint": judgement.fingerprint,
     }
-    return _in_utf8(cells)
+    return _cells_in_utf8(cells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,8 @@ def _error(judgement: Judgement) -> str | None:
     return None if error is None else f"{error.type}: {error.message}"
 
 
-def _in_utf8(cells: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: _utf8(cell) if isinstance(cell, str) else cell for name, cell in cells.items()}
+def _cells_in_utf8(cells: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: in_utf8(cell) if isinstance(cell, str) else cell for name, cell in cells.items()}
 
 
 def _named(last: Mapping[str, Verdict], verdicts: Iterable[Verdict]) -> str | None:
@@ -167,7 +167,7 @@ class _Rows:
         }
         own = {name: kind or "string" for name, kind in self._own.items()}
         kinds = {**own, **named_beside(own, ours)}
-        return {_utf8(name): kind for name, kind in kinds.items()}
+        return {in_utf8(name): kind for name, kind in kinds.items()}
 
     def __iter__(self) -> Iterator[list[Any]]:
         """The cells of each row; works only once."""
@@ -203,12 +203,7 @@ def _cell(cell: Any, kind: str) -> Any:
         return cell
     if kind == "double":
         return float(cell)
-    return _utf8(cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False))
-
-
-def _utf8(text: str) -> str:
-    """The text with each lone surrogate, which UTF-8 cannot encode, as its escape."""
-    return text.encode(errors="backslashreplace").decode()
+    return in_utf8(cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False))
 
 
 def write_csv(lines: Judged, file: IO[bytes]) -> None:
@@ -246,7 +241,7 @@ def inert(cell: str | float | None) -> str | float | None:
     """
     if not isinstance(cell, str):
         return cell
-    text = _utf8(cell).replace("\r\n", "\n").replace("\r", "\n")
+    text = in_utf8(cell).replace("\r\n", "\n").replace("\r", "\n")
     inert = _FORMULA.sub(r"\1'\2", text)
     return f"'{inert}" if inert[:1] in ("\t", "\n") else inert
 
@@ -278,8 +273,8 @@ def write_xlsx(lines: Judged, file: IO[bytes]) -> None:
         raise missing_extra("-o FILE.xlsx needs openpyxl", "excel") from error
 
     def cell(content: str | float | None) -> object:
-        if isinstance(content, int) and abs(content) > 2**53:
-            content = str(content)  # Excel's numbers are doubles: larger integers are not exact.
+        if isinstance(content, int) and abs(content) >= 10**15:
+            content = str(content)  # Excel keeps 15 digits of a number.
         if not isinstance(content, str):
             return content
         text = _xml(content)

@@ -173,6 +173,12 @@ def test_excel_has_the_same_table_and_runs_nothing(judge: Typed) -> None:
     export(judge, "literal.xlsx", "literal.jsonl")
     _, (shown, *_) = load_workbook(judge.folder / "literal.xlsx").active.iter_rows(values_only=True)
     assert shown == "_x005F_x0041_ _x41_"  # Excel would show _x0041_ as A.
+    # Excel keeps fifteen digits of a number: 4111111111111111 would become ...110.
+    ids = [{"id": n, "judge": judged("pass")} for n in (999_999_999_999_999, 4_111_111_111_111_111)]
+    judge.write("ids.jsonl", ids)
+    export(judge, "ids.xlsx", "ids.jsonl")
+    _, *kept = load_workbook(judge.folder / "ids.xlsx").active.iter_rows(values_only=True)
+    assert [row[0] for row in kept] == [999_999_999_999_999, "4111111111111111"]
 
 
 def test_parquet_has_the_same_columns_and_types_whatever_it_holds(judge: Typed) -> None:

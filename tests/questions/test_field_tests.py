@@ -146,6 +146,19 @@ def test_a_pattern_that_would_run_for_years_gives_up(impatient: None) -> None:
             told(asked, content if "regex" in test else json.dumps(content))
 
 
+@pytest.mark.parametrize("join", ["allOf", "anyOf"])
+def test_references_that_multiply_give_up(join: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty lines, each of which refers to the next twice: 2 ** 40 ways."""
+    monkeypatch.setattr("judge.questions.patterns.SCHEMA_SECONDS", 0.2)
+    lines = {f"d{n}": {join: [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
+    schema = {"$ref": "#/$defs/d0", "$defs": {**lines, "d40": {"type": "string"}}}
+    with pytest.raises(ValueError, match="the schema took more than 0"):
+        told({"json_schema": json.dumps(schema)}, "1")
+    monkeypatch.setattr("judge.questions.patterns.SCHEMA_SECONDS", 10.0)
+    few = {**schema, "$ref": "#/$defs/d36"}
+    assert told({"json_schema": json.dumps(few)}, '"text"')[0] == "pass"
+
+
 SCHEMA = {
     "type": "object",
     "required": ["city"],

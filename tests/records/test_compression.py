@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -96,3 +97,12 @@ def test_a_file_that_cannot_be_read_on_gives_a_problem(sound: int) -> None:
 def test_a_stream_cut_off_in_its_head_is_a_problem_of_line_1(items: ReadBack, suffix: str) -> None:
     (item,) = items("a.jsonl" + suffix, PACKS[suffix](LINES)[:5])
     assert item.line == 1 and "stream is cut off" in problem_of(item)
+
+
+@pytest.mark.parametrize("name", ["a.parquet.gz", "a.xlsx.zst", "a.arrow.gz"])
+def test_a_packed_table_is_unpacked_up_to_a_limit(
+    items: ReadBack, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["judge.records.read"], "MAX_RECORD", 100_000)
+    with pytest.raises(UsageError, match="has more than 100000 bytes unpacked: unpack it first"):
+        items(name, PACKS[f".{name.rpartition('.')[2]}"](bytes(10_000_000)))
