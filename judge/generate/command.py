@@ -164,7 +164,7 @@ def command(
         unsure = (Verdict.ABSTAIN,) if generator.workflow.checks or settings.rubric else ()
         print_short(report, "draft", (Verdict.FAIL, *unsure, *LOST))
         if task.funnel.drafts:
-            _print_made(task, report.summary, out)
+            _print_made(task, report.summary)
     end(report, job, settings, quiet=quiet)
 
 
@@ -205,7 +205,7 @@ def _pairs(texts: Sequence[str] | None, flag: str) -> dict[str, str]:
     return pairs
 
 
-def _print_made(made: Generation, summary: Summary, out: Path | None) -> None:
+def _print_made(made: Generation, summary: Summary) -> None:
     """Print the funnel, the number of records kept, their diversity, and their file."""
     funnel, different = made.funnel, made.diversity
     rows = [
@@ -235,13 +235,12 @@ def _print_made(made: Generation, summary: Summary, out: Path | None) -> None:
         rows_by = sorted({row for row, _ in different.crossed})
         cells = [[row, *(str(different.crossed[row, c]) for c in heads)] for row in rows_by]
         print_table([" by ".join(different.cross), *heads], cells, err=True)
-    if out is not None:
+    if (lost := made.job.discarded) is not None:
         from judge.cli.summary import next_report
 
-        lost = f"{out}.discarded.jsonl"
-        lines = [f"output: {out}; not kept: {lost}"]
+        lines = [f"output: {made.job.out}; not kept: {lost}"]
         if funnel.kept < funnel.drafts:
-            lines.append(next_report(Path(lost)))
+            lines.append(next_report(lost))
         print_lines(lines, err=True)
     elif funnel.kept < funnel.drafts:
         print_lines(["drafts that were not kept are written only with -o OUT"], err=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from judge.errors import UsageError
 from judge.generate.diversity import Diversity
-from judge.generate.generator import DraftOptions, Generator
+from judge.generate.generator import DraftOptions, Generator, Lost
 from judge.generate.recipe import load_generator
 from judge.judgement import DraftOutcome, Judgement, Unfinished
 from judge.judging.limits import Budget
@@ -53,7 +53,8 @@ def generate(
     max_similarity: float | None = None,
     name: str = "",
 ) -> tuple[Report, Generation]:
-    """Have drafts written and checked; those kept go into OUT, others into a file beside it.
+    """Have drafts written and checked; those kept go into OUT, others into a file beside it (beside
+    a device, such as /dev/null, into none).
 
     Args:
         settings: as `roles_of` returns them.
@@ -63,7 +64,7 @@ def generate(
     Raises:
         UsageError: nothing was written: a source, output, model or setting cannot be used.
     """
-    if job.out is not None:
+    if job.out is not None and (job.out.is_file() or not job.out.exists()):
         job = replace(job, discarded=job.out.with_name(f"{job.out.name}.discarded.jsonl"))
     job.check_outputs()
     task = Generation(job, resources_of(settings, generator), generator, options, max_similarity)
@@ -181,10 +182,14 @@ class Funnel:
     overruled: int = 0
     lost: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
-    def add(self, came: Mapping[str, Any], by_person: bool = False) -> None:
-        """Count a draft by its outcome (`judge.judgement.DraftOutcome`, as JSON)."""
+    def add(self, came: Mapping[str, Any], overruled: bool = False) -> None:
+        """Count a draft by its outcome (`judge.judgement.DraftOutcome`, as JSON).
+
+        Args:
+            overruled: people kept it, and judges did not.
+        """
         self.drafts += 1
-        self.overruled += by_person and not came.get("stage")
+        self.overruled += overruled
         if stage := came.get("stage"):
             self.lost[stage][came.get("cause") or ""] += 1
 
@@ -244,7 +249,9 @@ class Generation(Task):
 
     def items(self) -> Iterator[Record]:
         """The drafts, with the writer and the run's fingerprint in their lineage."""
-        writer = {"model": self.resources.models.rewriter, "fingerprint": self.bound.fingerprint}
+        rewriters, stages = self.bound.context.rewriters, self.generator.stages
+        models = {r.client.spec: None for name, r in rewriters.items() if name in stages}
+        writer = {"model": ", ".join(models), "fingerprint": self.bound.fingerprint}
         for draft in islice(
             self.generator.drafts(self.job.inputs, self.options), self.options.limit
         ):
@@ -305,7 +312,7 @@ class Generation(Task):
     def _decided(self, line: Line) -> Line:
         if self.decisions is None or not line.checks:
             return line
-        decided = self.decisions.settled(line, self.options.columns)
+        decided = self.decisions.settled(line, {})  # The columns are renamed in the drafts.
         return line if decided is line else self._anew(decided)
 
     def _compared(self, line: Line) -> Line:
@@ -327,18 +334,31 @@ class Generation(Task):
         return _with(line, came, verdict=str(Verdict.FAIL), reason=reason)
 
     def _anew(self, line: Line) -> Line:
-        """The line with the outcome of its draft by its current checks; a step of the writer that
-        failed has failed for good."""
-        work = Work(Record(line.source, line.number, dict(line.fields)), self.bound.context)
-        judgement, came = line.judgement(), line.generated
-        work.checks, work.written = [*judgement.checks], True
-        if came.get("stage") in self.generator.workflow.rewrites:
-            work.notes = [f"{came['stage']} gave up: {came['cause']}"]
-        stage, cause = self.generator.lost(work, judgement) or (None, None)
+        """The line with the outcome of its draft by its current checks."""
+        judgement = line.judgement()
+        stage, cause = self._lost(line, judgement) or (None, None)
         changes = {}
         if stage is not None and judgement.verdict is Verdict.PASS:
             changes = {"verdict": str(Verdict.FAIL), "reason": f"{stage}: {cause}"}
         return _with(line, DraftOutcome(draft=line.key, stage=stage, cause=cause), **changes)
+
+    def _lost(self, line: Line, judgement: Judgement) -> Lost | None:
+        """Where the draft is lost by the checks of `judgement`; a writer's step that failed has
+        failed for good."""
+        work = Work(Record(line.source, line.number, dict(line.fields)), self.bound.context)
+        came = line.generated
+        work.checks, work.written = [*judgement.checks], True
+        if came.get("stage") in self.generator.workflow.rewrites:
+            work.notes = [f"{came['stage']} gave up: {came['cause']}"]
+        return self.generator.lost(work, judgement)
+
+    def _overruled(self, line: Line) -> bool:
+        """Whether people kept a draft that is lost by the judges' checks."""
+        if not line.decided or self.discards(line):
+            return False
+        judgement = line.judgement()
+        alone = judgement.model_copy(update={"checks": tuple(judgement.by_judges)})
+        return self._lost(line, alone) is not None
 
     def discards(self, line: Line) -> bool:
         return line.fingerprint is None or line.generated.get("stage") is not None
@@ -349,7 +369,7 @@ class Generation(Task):
 
     def count(self, line: Line, report: Report) -> None:
         source = {"stage": "source", "cause": "bad input"} if line.fingerprint is None else {}
-        self.funnel.add({**line.generated, **source}, line.decided)
+        self.funnel.add({**line.generated, **source}, self._overruled(line))
         # A draft for which no model was asked had nothing to show.
         report.summary.unshown += self.discards(line) and not (line.checks or line.usage.replies)
 

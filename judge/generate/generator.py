@@ -14,6 +14,7 @@ from itertools import count
 from typing import Any, Literal
 
 from judge.judgement import Judgement
+from judge.judging.prompts import LACKS
 from judge.questions.replies import NewFields
 from judge.questions.rubric import Rubric
 from judge.records import Record, mapped
@@ -201,9 +202,11 @@ def _copied(rubric: Rubric, written: Mapping[str, Any]) -> bool:
 
 
 def objections(work: Work, names: Sequence[str]) -> list[str]:
-    """The objections of these checks to the current text, for its writer."""
+    """The objections of these checks to the current text, for its writer; none of a check that
+    could not be asked, which no other text changes."""
     latest = (work.last(name) for name in names)
     failed = (check for check in latest if check is not None and check.verdict not in SOUND)
+    failed = (check for check in failed if not (check.reason or "").startswith(LACKS))
     return [
         f"{check.name.replace('_', ' ')}: {(best and best.reason) or check.reason or 'no'}"
         for check in failed

@@ -130,6 +130,7 @@ def _generator(
         graph=_graph(writer.name, new_fields(recipe.writes), checks),
         checks=checks,
         rewrites=(writer.name,),
+        own=True,
         plain=True,
     )
 

@@ -188,6 +188,7 @@ class Resources:
             rewriters={n: self._rewriter(n) for n in workflow.rewrites},
             selected=checks,
             additional=additional,
+            own=names if workflow.own else additional,
             rounds=settings.rounds if settings.repair else 0,
             settings=settings,
         )

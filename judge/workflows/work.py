@@ -54,7 +54,8 @@ class Context:
     """What the records of a run share: judges, rewriters and limits.
 
     `selected` names the checks to run (the output has no others); `additional` names the user's own
-    rubrics, asked at the end; `rounds` limits each rewrite loop (0: no rewriting). `settings` are
+    rubrics, asked at the end; `own` names these and the checks of a workflow that asks the user's
+    own rubrics; `rounds` limits each rewrite loop (0: no rewriting). `settings` are
     those of the run, including a workflow's own.
     """
 
@@ -63,6 +64,7 @@ class Context:
     rewriters: Mapping[str, Rewriter]
     selected: frozenset[str]
     additional: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
     rounds: int = 0
     settings: Settings = field(default_factory=_default_settings)
 
@@ -119,7 +121,7 @@ class Work:
         if reason := lack(rubric, self.record):
             several = len(self.context.selected) > 1
             fits = all(map(self.record.has, rubric.required)) or not several
-            if not (fits and name in self.context.additional):
+            if not (fits and name in self.context.own):
                 return self.skip(name, reason, by)
             return self.keep(Check(name=name, verdict=Verdict.ABSTAIN, by=by, reason=reason))
         if reason := _skip_reason(name, self.record, self.context):
@@ -302,6 +304,7 @@ class Workflow:
       judge gives one); `voted`: which of the two judges the user's `--votes` applies to.
     - `finish`: makes the result. Without it the last check of each name decides, and rewritten
       texts are the changes.
+    - `own`: its checks are the user's own rubrics (`Work.check`).
     - `plain`: judge may step through the graph itself (`judge.workflows.stepping`).
     - `successive`: a record that does not pass a check is asked no later one.
     - `graph`: compiled, or a function that builds it when needed, since LangGraph takes a second to
@@ -319,6 +322,7 @@ class Workflow:
     counted: tuple[str, ...] = ()
     final_votes: int = 1
     voted: tuple[By, ...] = ("loop", "final")
+    own: bool = False
     plain: bool = False
     successive: bool = False
 

@@ -114,6 +114,9 @@ def test_a_person_overrules_the_judges_and_is_asked_once(mails: Typed) -> None:
     discarded = lines(mails.read("kept.jsonl.discarded.jsonl"))
     assert [line["id"] for line in discarded] == ["reply-0-3"]
     assert mails.read("more.jsonl") == b"", "nobody is asked twice"
+    # Who agrees with the judges keeps nothing that they would not.
+    mails.write("mine.jsonl", [{**kept[1], "labels": {"friendly": "yes"}}])
+    assert "5 of 6 drafts kept; 1 kept by people" in mails.text(*again)[2]
     # A person's no takes a record out again.
     mails.write("mine.jsonl", [{**kept[0], "labels": {"friendly": "no"}}])
     code, _, err = mails.text(*again)

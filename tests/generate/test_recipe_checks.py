@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -86,6 +87,42 @@ def test_a_draft_has_one_id_and_names_the_line_that_it_is_made_from(typed: Typed
         assert {*line} == {"id", "email", "lineage", "reply", "judge"}
 
 
+@pytest.mark.parametrize("rubrics", ["policy.yaml", "friendly.yaml, policy.yaml"])
+def test_a_draft_whose_rubric_could_not_be_asked_is_not_kept(typed: Typed, rubrics: str) -> None:
+    policy = "name: policy\nfields: [reply, policy]\nquestion: Does it follow the policy?\n"
+    (typed.folder / "policy.yaml").write_text(policy)
+    (typed.folder / "r.yaml").write_text(RECIPE.replace("friendly.yaml", rubrics))
+    typed.script("w.yaml", [{**YES, "when": {"rubric": "policy"}}, *WRITER])
+    typed.write("in.jsonl", [{"email": "Hello.", "policy": text} for text in ("Be short.", "")])
+    code, _, err = typed.text("generate", "r.yaml", "in.jsonl", "-m", "scripted:w.yaml")
+    assert code == 0 and "1 of 2 drafts kept" in err and "abstain 1" in err
+    # Another text would not help, so none is asked for.
+    assert f" {2 + len(rubrics.split()) * 2 - 1} calls" in err
+
+
+def test_people_decide_about_drafts_of_renamed_columns(typed: Typed) -> None:
+    no = {**YES, "reply": {"reason": "", "answer": "no", "quote": None}}
+    typed.script("w.yaml", [no, *WRITER])
+    typed.write("in.jsonl", [{"mail": "Hello."}])
+    words = ("generate", "r.yaml", "in.jsonl", "-m", "scripted:w.yaml", "--map", "email=mail")
+    typed.text(*words, "-o", "kept.jsonl", "--review", "mine.jsonl")
+    (asked,) = lines(typed.read("mine.jsonl"))
+    typed.write("mine.jsonl", [{**asked, "labels": {"friendly": "yes"}}])
+    code, _, err = typed.text(*words, "-o", "kept.jsonl", "--resume", "--decisions", "mine.jsonl")
+    assert code == 0 and "1 of 1 draft kept; 1 kept by people" in err, err
+
+
+def test_a_draft_names_the_model_of_the_step_that_writes_it(typed: Typed) -> None:
+    for name in ("w.yaml", "other.yaml"):
+        typed.script(name, WRITER)
+    words = ("generate", "r.yaml", "in.jsonl", "-m", "scripted:w.yaml", "--judge-model")
+    for model, more in (("w", ()), ("other", ("--step", "writer=scripted:other.yaml"))):
+        out = typed.text(*words, "scripted:w.yaml", *more)[1]
+        assert {one["lineage"]["model"] for one in lines(out.encode())} == {
+            f"scripted:{model}.yaml"
+        }
+
+
 def test_what_is_written_replaces_a_column_however_it_is_spelt(typed: Typed) -> None:
     typed.script("w.yaml", WRITER)
     (typed.folder / "in.csv").write_text("email,Reply\nHello.,Mine.\n")
@@ -112,3 +149,15 @@ def test_a_field_inside_an_object_is_counted(typed: Typed) -> None:
     assert typed.text(*words)[0] == 0
     counts = json.loads(typed.read("s.json"))["diversity"]["counts"]
     assert counts == {"meta.country": {"JP": 1, "PE": 1}, "meta.tags": {"x": 2, "y": 1}}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="there is no such device")
+def test_beside_a_device_no_file_is_made(typed: Typed) -> None:
+    typed.script("w.yaml", WRITER)
+    (typed.folder / "null").symlink_to(os.devnull)
+    words = ("generate", "r.yaml", "in.jsonl", "-m", "scripted:w.yaml", "-o")
+    code, _, err = typed.text(*words, "null")
+    assert code == 0 and "2 of 2 drafts kept" in err and "not kept:" not in err
+    typed.text(*words, "kept.jsonl")
+    assert typed.text("build", "filtered", "kept.jsonl", "-o", "null")[0] == 0
+    assert [path.name for path in typed.folder.glob("null*")] == ["null"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -74,6 +75,8 @@ def command(
     if largest is not None and len(by or ()) != 1:
         raise UsageError("--largest: name one field to group by, --by FIELD")
     beside = out.with_name(f"{out.name}.discarded.jsonl")
+    if out.exists() and not out.is_file():  # A device, such as /dev/null.
+        beside = Path(os.devnull)
     lines = discards = bad = 0
     first: list[str] = []
     strata: Counter[tuple[tuple[str, ...], bool]] = Counter()
