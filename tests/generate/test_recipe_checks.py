@@ -22,8 +22,8 @@ SHORT = "name: short\nfields: [reply]\ntest: {length: {of: words, most: 3}}\nfir
 YES = {"when": {"rubric": "friendly"}, "reply": {"reason": "", "answer": "yes", "quote": None}}
 WRITER = [
     YES,
-    {"when": {"contains": "AGAIN"}, "reply": {"reply": "Thank you much."}},
-    {"reply": {"reply": "Thank you very much indeed."}},
+    {"when": {"contains": "AGAIN"}, "reply": '{"reply": "Thanks for {{ email }}"}'},
+    {"reply": '{"reply": "Thank you very much for {{ email }}"}'},
 ]
 
 
@@ -32,7 +32,7 @@ def typed(typed: Typed) -> Typed:
     """A recipe, a rubric, a test and two e-mails."""
     for name, text in (("r.yaml", RECIPE), ("friendly.yaml", FRIENDLY), ("short.yaml", SHORT)):
         (typed.folder / name).write_text(text)
-    typed.write("in.jsonl", [{"id": n, "email": f"Mail {n}."} for n in "ab"])
+    typed.write("in.jsonl", [{"id": n, "email": f"{n}."} for n in "ab"])
     return typed
 
 
@@ -47,7 +47,7 @@ def test_a_test_comes_before_the_questions_and_is_written_anew_for(typed: Typed,
     code, out, err = typed.text(*words)
     assert code == 0 and "2 of 2 drafts kept" in err, err
     # Of five words nothing is asked; of three, which both drafts are, the judge is once.
-    assert " 5 calls, 1 reply reused" in err
+    assert " 6 calls" in err
     for line in lines(out.encode()):
         came = {(c["check"], c["round"]): c["verdict"] for c in line["judge"]["checks"]}
         assert came == {
@@ -71,7 +71,7 @@ def test_a_question_whose_answers_are_counted_rejects_nothing(typed: Typed) -> N
     typed.script("w.yaml", [{"when": {"rubric": "tone"}, "reply": said}, *WRITER])
     words = ("generate", "r.yaml", "in.jsonl", "-m", "scripted:w.yaml", "--rubric", "./tone.yaml")
     code, out, err = typed.text(*words)
-    assert code == 0 and "2 of 2 drafts kept" in err and " 4 calls" in err, err
+    assert code == 0 and "2 of 2 drafts kept" in err and " 6 calls" in err, err
     verdicts = [[c["verdict"] for c in line["judge"]["checks"]] for line in lines(out.encode())]
     assert verdicts == [["pass", "answered"]] * 2
 
@@ -93,7 +93,7 @@ def test_a_draft_whose_rubric_could_not_be_asked_is_not_kept(typed: Typed, rubri
     (typed.folder / "policy.yaml").write_text(policy)
     (typed.folder / "r.yaml").write_text(RECIPE.replace("friendly.yaml", rubrics))
     typed.script("w.yaml", [{**YES, "when": {"rubric": "policy"}}, *WRITER])
-    typed.write("in.jsonl", [{"email": "Hello.", "policy": text} for text in ("Be short.", "")])
+    typed.write("in.jsonl", [{"email": f"{n}.", "policy": "Be short." * n} for n in (1, 0)])
     code, _, err = typed.text("generate", "r.yaml", "in.jsonl", "-m", "scripted:w.yaml")
     assert code == 0 and "1 of 2 drafts kept" in err and "abstain 1" in err
     # Another text would not help, so none is asked for.
