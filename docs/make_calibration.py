@@ -115,11 +115,11 @@ async def _as_it_is(unit: DataSet, data: Path, resources: Resources) -> Measures
     if {*sources} & {s.format(data=data) for one in fitted_to(check) for s in one.sources}:
         raise UsageError(f"{check} was fitted to {unit.name}")
     (judge,) = resources.panel(check).judges
-    found, problems = gather(
+    labels = gather(
         CalibrationJob(sources, (check,), records=unit.records), resources.rubrics.judging
     )
-    items = found[check]
-    if problems or untaught([items], [judge])[0] != items:
+    items = labels.items[check]
+    if labels.problems or untaught([items], [judge])[0] != items:
         raise UsageError(f"{unit.name}: some labels cannot be used, or taught the judge of {check}")
     judged = await observe(judge, items, at_once=resources.models.slots)
     return measure(judged, judge.rubric.answers)

@@ -86,7 +86,7 @@ async def acalibrate(
     own_checks = resources.rubrics.own
     if not job.checks and len(own_checks) == 1:
         job = replace(job, checks=own_checks)
-    labels, problems = gather(job, resources.rubrics.asking, resources.settings.columns)
+    labels, problems, blank = gather(job, resources.rubrics.asking, resources.settings.columns)
     judges_of = {check: _judges(job, resources, check) for check in labels}
     further = _further(job, labels, resources)
     total, joined = sum(map(len, labels.values())), dict[str, int]()
@@ -130,7 +130,9 @@ async def acalibrate(
     left_out = total - sum(map(len, labels.values()))
     no_label = sum(item.left_out for items in labels.values() for item in items)
     why = "; ".join(refusals) or None
-    return Calibration(tuple(job.sources), checks, profile, problems, why, left_out, no_label)
+    return Calibration(
+        tuple(job.sources), checks, profile, problems, why, left_out, no_label, blank
+    )
 
 
 def _refuse_floating(resources: Resources) -> None:
@@ -225,7 +227,7 @@ def _further(
             records = job.records if source in job.test_sets else None
             part = replace(job, sources=[source], checks=[check], records=records)
             part = replace(part, group=None, labels_in=None)
-            items, _ = gather(part, resources.rubrics.asking, resources.settings.columns)
+            items = gather(part, resources.rubrics.asking, resources.settings.columns).items
             refuse_mixed(
                 (place, item)
                 for place, at in ((job.sources[0], labels), (source, items))

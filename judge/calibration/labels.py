@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from judge.calibration.answer_fields import MAX_CATEGORIES, without_answers
 from judge.calibration.observe import texts_of
@@ -67,10 +67,19 @@ class CalibrationJob:
     labels_in: str | None = None
 
 
+class JobLabels(NamedTuple):
+    """The labelled items of a job by check, the lines left out, with their problem, and how many
+    rows have no label."""
+
+    items: dict[str, list[LabelledItem]]
+    problems: list[Record]
+    blank: int
+
+
 def gather(
     job: CalibrationJob, rubric_of: RubricOf, columns: Mapping[str, str] = MappingProxyType({})
-) -> tuple[dict[str, list[LabelledItem]], list[Record]]:
-    """The job's labelled items by check, and the lines that were left out, with their problem.
+) -> JobLabels:
+    """The job's labelled items, and what was left out.
 
     If an earlier source has the same item, answers of other annotators are added to it. Left out
     are unreadable lines, items with an answer that their check's rubric does not have, and repeated
@@ -81,15 +90,15 @@ def gather(
             rubric, a check with labels has no rubric, the labels for an unnamed question name
             different checks, or an item lacks the field to group by.
     """
-    labels = _JobLabels(job, rubric_of, columns)
+    labels = _LabelReader(job, rubric_of, columns)
     for source in job.sources:
         labels.read(source)
     items = labels.by_check()
     labels.refuse_unusable()
-    return items, labels.problems
+    return JobLabels(items, labels.problems, len(labels.blank))
 
 
-class _JobLabels:
+class _LabelReader:
     """The labels of a job, as its sources are read: the items, and what cannot be used and why."""
 
     def __init__(
@@ -106,13 +115,13 @@ class _JobLabels:
         self._usable: set[str] = set()
         self._unknown: dict[str, None] = {}
         self._undecided: dict[str, None] = {}
-        self._blank: list[int] = []
+        self.blank: list[int] = []
         self._others: dict[str, str] = {}
 
     def read(self, source: str) -> None:
         """Add the source's items for the job's checks; raises UsageError."""
         checks = self._job.checks
-        for item in _asked_for(source, checks, self._columns, self._blank, self._others):
+        for item in _asked_for(source, checks, self._columns, self.blank, self._others):
             if isinstance(item, Record):
                 self.problems.append(item)
                 continue
@@ -182,9 +191,9 @@ class _JobLabels:
             message += f" ({', '.join(self._undecided)}: decides nothing)"
         if self._others:
             message += f"; there are labels for {', '.join(self._others)}"
-        if self._blank:
-            count = without_label(len(self._blank))
-            message += f"; {count}: people answer in the column label"
+        if self.blank:
+            column = self._columns.get("label", "label")
+            message += f"; {without_label(len(self.blank))}: people answer in the column {column}"
         for item in self.problems[:1]:
             place, why = f"{item.source}:{item.line}", item.problem and item.problem.message
             message += f"; the first line that cannot be used is {place}: {why}"

@@ -41,7 +41,7 @@ class Agreement:
         conflicting: gold answers that contradict an earlier one; the first counts.
         no_label: answers left out because they mean "no label".
         unreadable: lines that could not be read; `problems` are the first of them.
-        blank: rows of a sheet without a label so far.
+        blank: rows without a label so far.
         annotators: each annotator's results on control questions.
         ratings: how often the annotators who count gave each rating, by group, before mapping.
         demographics: how many annotators have each value, by column and group (`all` first).

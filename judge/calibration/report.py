@@ -264,6 +264,7 @@ class Calibration:
         problems: lines that could not be used.
         taught: how many items were left out because a model's adapter was trained on them.
         no_label: how many answers to the other items mean "no label".
+        blank: how many rows of the labels have none.
     """
 
     sources: tuple[str, ...]
@@ -273,6 +274,7 @@ class Calibration:
     refused: str | None = None
     taught: int = 0
     no_label: int = 0
+    blank: int = 0
 
     def __str__(self) -> str:
         """The findings, by check."""
@@ -313,6 +315,7 @@ class Calibration:
             "unreadable_lines": unreadable_lines(self.problems),
             "taught_left_out": self.taught,
             "no_label": self.no_label,
+            "blank": self.blank,
             "refused": self.refused,
             "uncorrected": self.uncorrected,
         }

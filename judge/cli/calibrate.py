@@ -207,20 +207,23 @@ def taken_message(check: str, names: Sequence[str]) -> str:
     return f"{check}: its labels are the answers to {', '.join(map(repr, names))}"
 
 
-def unused_labels(lines: Sequence[Record], answers: int) -> Iterator[str]:
-    """Notes on lines that could not be used, and on this many answers that mean no label."""
+def unused_labels(lines: Sequence[Record], answers: int, blank: int) -> Iterator[str]:
+    """Notes on lines that could not be used, on this many answers that mean no label, and on rows
+    without any."""
     for item in lines[:MAX_PROBLEMS]:
         yield f"{item.source}:{item.line}: {item.problem.message if item.problem else ''}"
     if len(lines) > MAX_PROBLEMS:
         yield f"and {len(lines) - MAX_PROBLEMS} more such lines"
     if answers:
         yield f"{no_label(answers)}, left out"
+    if blank:
+        yield f"{counted(blank, 'row')} without a label, left out"
 
 
 def _troubles(report: Calibration) -> Iterator[str]:
     """Notes: unused lines, the fields shown, unanswered items, what the profile cannot do, or why
     there is none."""
-    yield from unused_labels(report.problems, report.no_label)
+    yield from unused_labels(report.problems, report.no_label, report.blank)
     if report.taught:
         yield f"{counted(report.taught, 'item')} left out, used to teach one of the models"
     for check in report.checks:

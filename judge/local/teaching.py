@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 
-from judge.calibration.labels import CalibrationJob, gather, labels_taken
+from judge.calibration.labels import CalibrationJob, JobLabels, gather, labels_taken
 from judge.calibration.observe import key_of, record_for, texts_of
 from judge.calibration.split import clustered, split
 from judge.errors import UsageError, missing_extra, unwritable
@@ -43,9 +43,10 @@ class Teaching:
 
     `model`: the model's name with it. `shown`: the fields shown if the rubric names none.
     `withheld`: fields withheld as people's answers. `items`, `kept`: how many items were used for
-    training, and kept out. `problems`: lines that could not be used. `loss`: the mean at the end,
-    in nats. `no_label`: how many answers are no label. `taken`: other checks whose labels were
-    taken as answers to this one. `other_question`: the note that people were asked in other words.
+    training, and kept out. `problems`: lines that could not be used; `blank`: how many have no
+    label. `loss`: the mean at the end, in nats. `no_label`: how many answers are no label. `taken`:
+    other checks whose labels were taken as answers to this one. `other_question`: the note that
+    people were asked in other words.
     """
 
     model: str
@@ -57,6 +58,7 @@ class Teaching:
     problems: Sequence[Record]
     loss: float
     no_label: int
+    blank: int
     taken: tuple[str, ...]
     other_question: str | None
 
@@ -89,7 +91,7 @@ def teach(
     resources = Resources.of(
         settings.model_copy(update={"profile": NO_PROFILE, "check": (), "cache": False})
     )
-    judge, items, problems = _labelled(job, resources)
+    judge, items, labels = _labelled(job, resources)
     backend = judge.client.backend
     if not isinstance(backend, LocalBackend) or backend.adapter is not None:
         raise UsageError(f"{judge.client.spec} cannot be taught: name a model as local:NAME")
@@ -123,9 +125,10 @@ def teach(
         withheld=tuple(dict.fromkeys(name for item in items for name in item.withheld)),
         items=len(lessons),
         kept=len(test_places),
-        problems=problems,
+        problems=labels.problems,
         loss=loss,
         no_label=sum(item.left_out for item in items),
+        blank=labels.blank,
         taken=labels_taken(items),
         other_question=other_question(items, judge.rubric.question),
     )
@@ -133,20 +136,21 @@ def teach(
 
 def _labelled(
     job: CalibrationJob, resources: Resources
-) -> tuple[Judge, list[LabelledItem], list[Record]]:
-    """The one check's judge and items, and the lines that could not be used."""
+) -> tuple[Judge, list[LabelledItem], JobLabels]:
+    """The one check's judge and items, and the job's labels as they were read."""
     if len(resources.models.judges) > 1:
         raise UsageError("judge teach takes one --model")
 
     if not job.checks and len(resources.rubrics.own) == 1:
         job = replace(job, checks=resources.rubrics.own)
-    entries, problems = gather(job, resources.rubrics.asking, resources.settings.columns)
-    if len(entries) > 1:
-        raise UsageError(f"one check is taught at a time: --check {' or '.join(sorted(entries))}")
-    ((check, items),) = entries.items()
+    labels = gather(job, resources.rubrics.asking, resources.settings.columns)
+    if len(labels.items) > 1:
+        checks = " or ".join(sorted(labels.items))
+        raise UsageError(f"one check is taught at a time: --check {checks}")
+    ((check, items),) = labels.items.items()
     judge = resources.judge(check, resources.models.judges[0])
     ((items,), _) = clustered([items], judge.rubric)
-    return judge, items, problems
+    return judge, items, labels
 
 
 def examples(judge: Judge, items: Sequence[LabelledItem]) -> list[TrainingExample]:

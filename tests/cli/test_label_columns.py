@@ -209,6 +209,15 @@ def test_rows_that_do_not_fit_their_header_are_named(typed: Typed) -> None:
     )
 
 
+def test_rows_without_a_label_are_counted(typed: Typed) -> None:
+    table(typed, "a.csv", "id", "mail", human=("yes", "no"))
+    with (typed.folder / "a.csv").open("a") as file:
+        file.write("m40,Mail 40,\nm41,Mail 41,  \nm42,Mail 42\n")
+    _, told = agreed(typed, "a.csv", "--label-column", "human", "-o", "cal", code=3)
+    assert "2 rows without a label, left out" in told and "a.csv:44: the row has 2 cells" in told
+    assert json.loads(typed.read("cal/report.json"))["blank"] == 2
+
+
 def test_labels_of_which_none_answers_are_refused_in_the_users_words(typed: Typed) -> None:
     """`unsure` is an answer that decides nothing: it makes no calibration."""
     words = ("--label-column", "polite? (Kim)", *ASK, "-o", "cal")

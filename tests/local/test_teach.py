@@ -237,12 +237,12 @@ def test_lines_that_could_not_be_used_are_told_and_end_with_3(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bad = Record("labels.jsonl", 2, None, problem=Problem("no label"))
-    counts = (31, 9, [bad], 0.5, 0)
+    counts = (31, 9, [bad], 0.5, 0, 4)
     other = "people answered 'Is it long?'"
     made = Teaching("local:m+mine.gguf", "question", (), (), *counts, ("tone",), other)
     monkeypatch.setattr("judge.local.teaching.teach", lambda *_, **__: made)
     code, _, err = typed.text(*TEACH, *ASK, "-m", "local:m")
-    assert code == 3 and "labels.jsonl:2: no label" in err
+    assert code == 3 and "labels.jsonl:2: no label" in err and "4 rows without a label" in err
     assert "question: its labels are the answers to 'tone'" in err and f"judge: {other}\n" in err
 
 
@@ -294,7 +294,7 @@ def test_a_question_that_does_not_settle_the_answer_is_not_taught() -> None:
 def test_what_to_do_next_puts_the_same_question_again(
     typed: Typed, monkeypatch: pytest.MonkeyPatch, asked: str, next_words: str | None
 ) -> None:
-    made = Teaching("local:m+my a.gguf", "relevance", (), (), 9, 3, (), 0.5, 0, (), None)
+    made = Teaching("local:m+my a.gguf", "relevance", (), (), 9, 3, (), 0.5, 0, 0, (), None)
     monkeypatch.setattr("judge.local.teaching.teach", lambda *_, **__: made)
     for name in ("a", "my b"):
         text = f"name: {name[-1]}\nquestion: Is it polite?\nfields: [mail]\nanswers: [yes, no]\n"

@@ -79,7 +79,7 @@ def command(
             remark = old if now == earlier else f"the adapter so far is {partly}"
         print_message(f"interrupted; {remark}", new_line=True)
         raise typer.Exit(int(Exit.INTERRUPTED)) from None
-    for note in calibrate.unused_labels(report.problems, report.no_label):
+    for note in calibrate.unused_labels(report.problems, report.no_label, report.blank):
         print_message(note)
     if report.taken:
         print_message(calibrate.taken_message(report.check, report.taken))

@@ -67,7 +67,7 @@ def read_labels(
         columns: the columns of a table's roles (`table.ROLES`); others are renamed
             (`judge.records.read.mapped`). In a set whose lines name their checks, `label` names one
             of these, and its items are yielded as UNNAMED.
-        blank: is extended by the lines of a sheet of `judge label` that have no label yet.
+        blank: is extended by the lines of a sheet of `judge label`, or a table, without a label.
         accepted: valid answers besides those that a sheet offers.
 
     Raises:

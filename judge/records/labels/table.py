@@ -54,7 +54,7 @@ class LabelTable(LabelSet):
     a form with several questions each is a check. A record has the fields that the form names, else
     all other columns, unchanged; slices are the short ones. A row is a problem if its gold answer
     differs from an earlier one of its item, if its annotator has labelled the item before, or if
-    its sheet does not offer its answer. `blank` are the lines of a sheet without a label,
+    its sheet does not offer its answer. `blank` are the lines without a label,
     `accepted` further answers, besides those that a sheet offers, as `spelling` spells them.
     """
 
@@ -121,7 +121,9 @@ class LabelTable(LabelSet):
         if gold is not None:
             answers[UNNAMED][None] = gold
         if not answers:
-            if sheet and self.check in (None, check or self.check):
+            # Where rows name annotators, not everyone answers about everything.
+            one_each = self.form is TABLE and self._column(fields, "annotator") is None
+            if (sheet or one_each) and self.check in (None, check or self.check):
                 self.blank.append(item.line)
             return
         name = self._name(item, fields, visible)
