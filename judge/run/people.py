@@ -5,32 +5,31 @@ from __future__ import annotations
 from collections import Counter
 
 from judge.records.lines import Line
-from judge.verdict import SETTLED, Verdict
+from judge.verdict import PERSON, SETTLED, Verdict, last_of_each
 
 
 class ByPeople(Counter[tuple[Verdict, Verdict]]):
     """Counts of records of which people decided a check, by the verdict of the judges' checks and
-    that of the record."""
+    that of the record. `overturned` counts the checks that judges had decided and people decided
+    otherwise, `left_open` those that judges had not decided."""
+
+    overturned = left_open = 0
 
     def add(self, line: Line) -> None:
         """Count a line, if people decided it."""
-        if line.decided and (was := line.judgement().judges_verdict):
-            self[was, Verdict(line.verdict)] += 1
+        if not line.decided or (was := (judgement := line.judgement()).judges_verdict) is None:
+            return
+        self[was, Verdict(line.verdict)] += 1
+        for check in last_of_each(judgement.checks):
+            if check.by == PERSON and (judged := judgement.by_people[check.name]) is not None:
+                settled = judged.verdict in SETTLED
+                self.overturned += settled and judged.verdict != check.verdict
+                self.left_open += not settled
 
     @property
     def changed(self) -> dict[tuple[Verdict, Verdict], int]:
         """The counts of records whose verdict people changed, most frequent first."""
         return {(was, now): n for (was, now), n in self.most_common() if was != now}
-
-    @property
-    def overturned(self) -> int:
-        """Records that judges had decided and people decided otherwise."""
-        return sum(n for (was, _), n in self.changed.items() if was in SETTLED)
-
-    @property
-    def left_open(self) -> int:
-        """Records that people decided because judges had not."""
-        return sum(n for (was, _), n in self.items() if was not in SETTLED)
 
     def __str__(self) -> str:
         changes = [f"{n} from {was} to {now}" for (was, now), n in self.changed.items()]

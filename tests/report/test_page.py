@@ -398,7 +398,7 @@ def test_what_people_decided_is_counted_apart_from_the_judge() -> None:
     turned = decided("fail", "pass", labels={"polite": "pass"})
     html = page([*lines, turned, decided("fail", "fail")])
     words = Seen(html).words
-    assert "Decided by a person 3 1 against the judge, 1 that it left open" in words
+    assert "Decided by a person 3 checks: 1 against the judge, 1 that it left open" in words
     table = html[html.index("Decided by a person: ") :]
     found = re.findall(r"badge (\w+)", table[: table.index("</table>")])
     assert sorted(zip(found[::2], found[1::2], strict=True)) == [
@@ -406,6 +406,11 @@ def test_what_people_decided_is_counted_apart_from_the_judge() -> None:
     ]
     assert "The judge agrees with 0.0% of 1 labels" in words
     assert "Decided by a person" not in Seen(page(lines[:1])).words
+    # A person passes a check of a record that fails by another one all the same.
+    person = {"check": "polite", "by": "person", "verdict": "pass", "answer": "pass"}
+    failed = [check(name, "fail", answer="fail") for name in ("polite", "clear")]
+    words = Seen(page([record("fail", *failed, person)])).words
+    assert "Decided by a person 1 checks: 1 against the judge, 0 that it left open" in words
 
 
 def test_lines_are_not_held() -> None:
