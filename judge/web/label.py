@@ -21,7 +21,7 @@ from judge.report.sheet import Questionnaire, rubrics_asked
 from judge.run.job import Job, drawn_evenly
 from judge.run.output import input_path, refuse_nameless, refuse_same
 from judge.settings import Settings, flag
-from judge.web.answers import AnswerFile
+from judge.web.answers import AnswerFile, Place
 from judge.web.page_server import serve
 from judge.web.session import PageQuestion, Session
 
@@ -92,7 +92,13 @@ def label(
         )
     questionnaire.refuse_unasked(settings.on)
     Random(settings.seed).shuffle(units)
-    questions = {q.place: q for unit in units for q in unit}
+    questions: dict[Place, PageQuestion] = {}
+    repeated = 0
+    for question in (question for unit in units for question in unit):
+        if (first := questions.get(question.place)) is not None:
+            repeated += 1
+            question = replace(first, weight=_sum(first.weight, question.weight))
+        questions[question.place] = question
     for place, question in questions.items():
         answers.refuse_other_text(place.record, own_id(question.fields))
 
@@ -109,9 +115,15 @@ def label(
     serve(session, ready, port)
     reasons = questionnaire.reasons
     why = next(iter(reasons), "")
-    return PageOutcome(
-        session.answered, len(questions), closing(), len(reasons), why, questionnaire.notes()
-    )
+    notes = questionnaire.notes()
+    if repeated:
+        notes.append(f"asked once about records with the same fields; questions saved: {repeated}")
+    return PageOutcome(session.answered, len(questions), closing(), len(reasons), why, notes)
+
+
+def _sum(*weights: float | None) -> float | None:
+    """The number of records that records with the same fields stand for together."""
+    return None if None in weights else sum(filter(None, weights))
 
 
 def _swapped(record: Record, rubric: Rubric, annotator: str) -> bool:

@@ -386,6 +386,26 @@ def test_a_page_leaves_out_only_records_of_an_earlier_name(
     assert (told.of, told.why) == (1 if left_out else 2, left_out)
 
 
+def test_a_drawn_record_stands_for_those_with_the_same_fields_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of ten equal failures and ten passes four each are drawn: five questions about 20 records."""
+    monkeypatch.chdir(tmp_path)
+    asked: list[PageQuestion] = []
+    monkeypatch.setattr(label, "serve", lambda session, *_: asked.extend(session.questions))
+    judged = {"verdict": "fail", "fingerprint": "f", "checks": []}
+    lines = [{"mail": "Fool.", "judge": judged}] * 10
+    lines += [{"mail": f"Dear {n}.", "judge": {**judged, "verdict": "pass"}} for n in range(10)]
+    Path("o.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    settings = resolve({"ask": ("Polite?",), "on": ("mail",)})
+    job = Job(inputs=["o.jsonl"], sample=8)
+    told = label.label(Path("l.jsonl"), job, settings, annotator="ann", ready=print)
+    weights = {question.fields["mail"]: question.weight for question in asked}
+    assert sum(map(float, filter(None, weights.values()))) == 20
+    assert (weights["Fool."], told.of) == (10, 5)
+    assert told.notes == ["asked once about records with the same fields; questions saved: 3"]
+
+
 @pytest.mark.slow
 def test_a_review_says_what_cannot_be_shown(pages: Pages) -> None:
     pages.write("e.jsonl", [{"id": "e", "email": ""}])
