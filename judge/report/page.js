@@ -46,6 +46,8 @@ const plain = (content) => (typeof content === "string" ? content : content.map(
 const fieldsOf = (entry) => entry.texts || [];
 const checksOf = (entry, name) => (name ? [entry.checks.get(name)].filter(Boolean) : [...entry.checks.values()]);
 const votesOf = (check) => check.votes || [];
+// Those of every round, also of a check that a person decided afterwards.
+const allVotes = (entry, name) => (entry.judge.checks || []).filter((check) => !name || check.check === name).flatMap(votesOf);
 const answersOf = (one) => [one.verdict, one.said, ...(one.evidence || []).map((finding) => finding.answer)];
 const valuesOf = (entry, name) => checksOf(entry, name).map((check) => check.score ?? check.probability).filter((value) => value !== undefined);
 const SEARCHED = ["reason", "quote", "value", "character", "answer", "said", "message", "dropped"];
@@ -78,7 +80,7 @@ function sureness(entry, name) {
 const some = (holds) => (item) => item.entries.some(holds);
 const ONLY = {
   differ: ["runs differ", (item) => item.differs],
-  split: ["votes differ", some((entry) => checksOf(entry).some((check) => new Set(votesOf(check).map((vote) => vote.verdict)).size > 1))],
+  split: ["votes differ", some((entry) => (entry.judge.checks || []).some((check) => new Set(votesOf(check).map((vote) => vote.verdict)).size > 1))],
   edited: ["edited", some((entry) => (entry.judge.edits || []).length > 0)],
   person: ["decided by a person", some((entry) => checksOf(entry).some((check) => check.by === "person"))],
   unlike: ["differ from their label", some((entry) => entry.labels.some((pair) => pair[3] === false))],
@@ -110,8 +112,8 @@ function fill() {
   options("sort", Object.entries(SORTS).map(([value, [title]]) => [value, title]));
   options("only", [["", "all"], ...Object.entries(ONLY).filter(([, [, holds]]) => items.some(holds)).map(([value, [title]]) => [value, title])]);
   named("check", (entry) => entry.checks.keys());
-  named("judge", (entry) => checksOf(entry).flatMap(votesOf).map((vote) => vote.model));
-  named("answer", (entry) => checksOf(entry).flatMap((check) => [check, ...votesOf(check)]).flatMap(answersOf));
+  named("judge", (entry) => allVotes(entry).map((vote) => vote.model));
+  named("answer", (entry) => [...checksOf(entry), ...allVotes(entry)].flatMap(answersOf));
   named("label", (entry) => entry.labels.map((pair) => pair[1]));
   named("field", (entry) => fieldsOf(entry).map((field) => field[0]));
   for (const name of ["from", "to"]) form.elements[name].parentElement.hidden = !items.some(some((entry) => valuesOf(entry).length > 0));
@@ -150,7 +152,7 @@ function fold(folded) {
 function fits(entry, want) {
   const checks = checksOf(entry, want.check);
   const says = (one) => !want.answer || answersOf(one).includes(want.answer);
-  const asked = want.judge ? checks.flatMap(votesOf).filter((vote) => vote.model === want.judge) : checks;
+  const asked = want.judge ? allVotes(entry, want.check).filter((vote) => vote.model === want.judge) : checks;
   const number = (text) => Number(text.replace(",", "."));
   const inside = (value) => (want.from === "" || value >= number(want.from)) && (want.to === "" || value <= number(want.to));
   return (

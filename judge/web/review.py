@@ -74,12 +74,11 @@ def review(
         questions |= {question.place: question for question in asked}
         reasons += [] if asked or why is None else [why]
     commands = [
-        ("See what people decided:", f"judge report {shlex.quote(str(lines))} -o report.html"),
-        (
-            "Gates count these decisions: repeat the run's command with:",
-            "--resume --fail-under 0.95",
-        ),
+        ("See what people decided:", f"judge report {shlex.quote(str(lines))} -o report.html")
     ]
+    if not all(question.rubric.rule.counts for question in questions.values()):
+        gates = "Gates count these decisions: repeat the run's command with:"
+        commands.append((gates, "--resume --fail-under 0.95"))
     session = Session(
         [*questions.values()], answers, "Review records", False, lambda: commands, notes
     )

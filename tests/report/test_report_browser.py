@@ -166,17 +166,19 @@ def test_filters_and_what_a_record_opens_to(shown: OpenPage) -> None:
         original={"story": "It was rude."},
     )
     person = {"check": "polite", "by": "person", "verdict": "pass"}
-    other = record("pass", check("polite"), person, id="other")
-    other |= {"labels": {"polite": "fail"}, "country": "Peru"}
+    cast = [{"verdict": v, "model": "m:c", "seed": 0} for v in ("pass", "fail", "fail")]
+    other = record("pass", check("polite", "fail", votes=cast), person, id="other")
+    other |= {"labels": {"polite": "pass"}, "country": "Peru"}
     shown.show([rich, other])
     for name, value, names in (
         ("check", "polite", ["other"]),
         ("judge", "m:b", ["rich"]),
+        ("judge", "m:c&only=split&check=polite&answer=fail", ["other"]),
         ("answer", "unreadable&judge=m:b", ["rich"]),
         ("only", "edited", ["rich"]),
         ("only", "unlike", ["other"]),
         ("only", "person", ["other"]),
-        ("label", "fail", ["other"]),
+        ("label", "pass", ["other"]),
         ("from", "0,5", ["rich"]),
         ("field", "country", ["other"]),
         ("has", "peru", ["other"]),
