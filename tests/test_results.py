@@ -344,7 +344,8 @@ def test_message_objects_are_shown_as_turns(asked: dict[str, Any]) -> None:
     ]
     turn = make_dataclass("Turn", ["role", "content"])
     of_dataclass = [turn("user", "Where is it?"), turn("assistant", "go")]
-    rows = [{"mail": of_langchain}, {"mail": of_dataclass}]
+    row = make_dataclass("Row", ["mail"])
+    rows = [{"mail": of_langchain}, row(of_dataclass)]
     first, second = judge.validate(rows, **asked)
     assert [str(one.verdict) for one in (first, second)] == ["pass", "fail"]
     shown = from_memory([first.record, second.record])

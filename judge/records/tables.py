@@ -313,7 +313,7 @@ def _as_text(content: Any) -> str:
 
 
 def from_memory(records: Iterable[object]) -> Iterator[Record]:
-    """One record per mapping, numbered from 1, with values converted to JSON.
+    """One record per mapping or object, numbered from 1, with values converted to JSON.
 
     NaN, infinite numbers and pandas' missing values become null, NumPy numbers and arrays become
     plain ones, sets sorted lists, Pydantic models (such as messages of LangChain and OpenAI) and
@@ -328,15 +328,16 @@ def from_memory(records: Iterable[object]) -> Iterator[Record]:
         if isinstance(record, str) or _is_missing(record):
             yield Record(_SOURCE, number, {"text": as_json(record)})
             continue
-        if not isinstance(record, Mapping):
-            message = f"a record is a mapping of fields, and this is {type(record).__name__}"
-            yield Record(_SOURCE, number, None, clip(record), Problem(message))
-            continue
         try:
-            fields = {str(name): as_json(content) for name, content in record.items()}
-            yield Record(_SOURCE, number, fields)
+            fields = as_json(record)
         except RecursionError:
             yield Record(_SOURCE, number, None, "", Problem("the record is nested too deep"))
+            continue
+        if isinstance(fields, dict):
+            yield Record(_SOURCE, number, fields)
+        else:
+            message = f"a record is a mapping of fields, and this is {type(record).__name__}"
+            yield Record(_SOURCE, number, None, clip(record), Problem(message))
 
 
 def _is_missing(content: object) -> bool:
