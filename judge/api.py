@@ -327,9 +327,14 @@ def load_results(outputs: Pathlike | Sequence[Pathlike]) -> Judgements:
     Raises:
         UsageError: a file cannot be read, or has no line of `judge validate`.
     """
-    lines = Lines.read(texts(outputs))
+    from judge.run.output import read_description
+
+    sources = texts(outputs)
+    lines = Lines.read(sources)
+    runs = {mark: run for source in sources for mark, run in read_description(source).items()}
     found = Judgements(
-        judgement.model_copy(update={"record": line.fields}) for line, judgement in lines
+        judgement.model_copy(update={"record": line.fields, "runs": runs})
+        for line, judgement in lines
     )
     if lines.foreign:
         _log.warning(
@@ -352,7 +357,8 @@ def rubrics(sources: Sequence[Pathlike] = ()) -> dict[str, Rubric]:
 
 def _judgement(line: Line, index: Any) -> Judgement:
     row = None if index is None else IndexRow(index, line.number - 1)
-    return Judgement.model_validate({**line.content, "record": line.fields, "row": row})
+    beside = {"record": line.fields, "row": row, "runs": line.runs}
+    return Judgement.model_validate({**line.content, **beside})
 
 
 def _judgements(lines: Generator[Line, None, None], index: Any) -> Generator[Judgement, None, None]:

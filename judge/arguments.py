@@ -115,7 +115,11 @@ def sources_of(value: Any, name: str = "records") -> list[str]:
     entries = [value] if _is_path(value) or isinstance(value, Mapping) else list(value)
     if all(map(_is_path, entries)):
         return texts(entries)
-    return [InMemory.of(name, [getattr(entry, "line", entry) for entry in entries])]
+    source = InMemory.of(name, [getattr(entry, "line", entry) for entry in entries])
+    # The judgements of a run share one mapping.
+    shared = {id(runs): runs for entry in entries if (runs := getattr(entry, "runs", None))}
+    source.runs = {mark: run for runs in shared.values() for mark, run in runs.items()}
+    return [source]
 
 
 def _is_path(value: object) -> bool:

@@ -110,7 +110,8 @@ class Judgement(LinePart):
     values that the text does not carry, `contradictions` the speeches against values, dropped ones
     too. `fingerprint` is the key to the run's description beside the output. `record` has the
     record's own fields, repaired ones with their new text, if the judgement is returned in memory;
-    `row` is its place in the index of pandas that it came with.
+    `row` is its place in the index of pandas that it came with, and `runs` has the descriptions of
+    its run, by fingerprint (`Any`, because pydantic would copy a mapping for each record).
     `generated` is the outcome of the draft of a record that `judge generate` wrote.
     """
 
@@ -131,6 +132,7 @@ class Judgement(LinePart):
     error: Failure | None = None
     record: Mapping[str, Any] = Field(default_factory=dict, exclude=True)
     row: IndexRow | None = Field(default=None, exclude=True, repr=False)
+    runs: Any = Field(default=None, exclude=True, repr=False)
 
     @property
     def deciding(self) -> list[Check]:

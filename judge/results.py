@@ -67,8 +67,13 @@ class Judgements(list[Judgement]):
         Raises:
             UsageError: no record has one of these fields.
         """
-        summary = Summary(texts(by))
-        for line, _ in Lines.read(sources_of(self)):
+        from judge.report.overview import empty_summary
+        from judge.run.output import read_description
+
+        sources = sources_of(self)
+        runs = (run for source in sources for run in read_description(source).values())
+        summary = empty_summary(runs, texts(by))
+        for line, _ in Lines.read(sources):
             summary.add(line)
         if self and (absent := summary.absent) is not None:
             raise UsageError(no_such_field(f"--by {absent}", absent, self[0].record))

@@ -333,6 +333,24 @@ def _shown(cell: Any) -> Iterator[str]:
         yield data.get("text/html") or data.get("text/plain") or output.get("text", "")
 
 
+def test_results_in_memory_know_their_question_and_scale(asked: dict[str, Any]) -> None:
+    """A mean of 4.67 with a half interval of 2.57 x 0.82 / sqrt(6) = 0.86 ends at the scale's 5."""
+    reply = {"quote": None, "reason": "", "answer": "5"}
+    script = {"replies": [{"when": {"contains": "low"}, "reply": {**reply, "answer": "3"}}]}
+    script["replies"].append({"reply": reply})
+    Path("score.yaml").write_text(json.dumps(script))
+    rows = [{"id": n, "mail": "high" if n else "low"} for n in range(6)]
+    asked |= {"ask": "How kind?", "answers": "1-5", "model": "scripted:score.yaml"}
+    judge.validate_to("out.jsonl", rows, **asked)
+    for found in (judge.validate(rows, **asked).all(), judge.load_results("out.jsonl")):
+        mean = "mean score 4.67, 95% interval 3.81 to 5.00 (6 of 6 scored)"
+        assert found.summary().mean_words("question") == mean
+        found.export("o.md", overwrite=True)
+        found.report("o.html", overwrite=True)
+        assert mean in Path("o.md").read_text("utf-8")
+        assert "How kind?" in Path("o.html").read_text("utf-8")
+
+
 def test_message_objects_are_shown_as_turns(asked: dict[str, Any]) -> None:
     """Pydantic's, as an app of LangChain or OpenAI's client keeps them, and dataclasses."""
     messages = pytest.importorskip("langchain_core.messages")

@@ -56,6 +56,7 @@ class Line:
         kept: whether it is kept from an earlier run.
         new_name: whether it is kept, but under another name.
         number: its line number in the file `source`, from 1; in memory its record's in the input.
+        runs: in memory, how the run's lines were made, by fingerprint, as a file's description.
     """
 
     fields: Mapping[str, Any]
@@ -65,6 +66,7 @@ class Line:
     new_name: bool = False
     number: int = 0
     source: str = ""
+    runs: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, fields: Mapping[str, Any], number: int = 0, source: str = "") -> Self | None:

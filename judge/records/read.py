@@ -70,10 +70,12 @@ def file_and_sheet(source: str | Path) -> tuple[Path, str | None]:
 class InMemory(str):
     """Records in memory, usable in place of a file name.
 
-    The string is their name in messages; `records` is read by `from_memory`.
+    The string is their name in messages; `records` is read by `from_memory`. Of judgements, `runs`
+    says how they were made, by fingerprint.
     """
 
     records: Sequence[object] = ()
+    runs: Mapping[str, Any] | None = None
 
     @classmethod
     def of(cls, name: str, records: Iterable[object]) -> Self:

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, product
-from pathlib import Path
 from string import ascii_uppercase
 from typing import Any
 
@@ -287,7 +286,7 @@ def _other_questions(runs: Mapping[str, Run]) -> Iterator[str]:
     """A note for each check of which the runs' descriptions have different questions."""
     by_check: dict[str, dict[str, str]] = {}
     for letter, run in runs.items():
-        for description in read_description(Path(run.source)).values():
+        for description in read_description(run.source).values():
             for check, question in description.get("questions", {}).items():
                 by_check.setdefault(check, {})[letter] = question
     for check, questions in by_check.items():

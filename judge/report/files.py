@@ -95,7 +95,7 @@ def report(
 
     refuse_outside("limit", limit, 0)
     sources = sources_of(outputs)
-    runs = {k: v for source in sources for k, v in read_description(Path(source)).items()}
+    runs = {k: v for source in sources for k, v in read_description(source).items()}
     with writing(Path(out), sources, overwrite=overwrite) as file:
         lines = Lines.read(sources)
         about = {"title": title, "date": date}
@@ -148,7 +148,7 @@ def export(
     with writing(out, sources, overwrite=overwrite) as file:
         lines = Lines.read(sources)
         kept = _chosen(lines, chosen, left_out, all_lines=write is write_markdown)
-        runs = [run for source in sources for run in read_description(Path(source)).values()]
+        runs = [run for source in sources for run in read_description(source).values()]
         if write is write_junit:
             write_junit(kept, file, gated=any(gate.is_floor for gate in described_gates(runs)))
         elif write is write_markdown:

@@ -74,7 +74,7 @@ class _InMemory(Validation):
 
     def count(self, line: Line, report: Report) -> None:
         # Lines come in the order of their records.
-        self._hand_out(replace(line, number=self._numbers.popleft()))
+        self._hand_out(replace(line, number=self._numbers.popleft(), runs=report.runs))
 
 
 class _MemoryRun:

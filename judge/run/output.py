@@ -25,7 +25,7 @@ from typing import IO, Any
 from judge.errors import Unavailable, UsageError, unwritable
 from judge.locking import lock
 from judge.records.lines import Line
-from judge.records.read import file_and_sheet
+from judge.records.read import InMemory, file_and_sheet
 from judge.redact import printable
 from judge.verdict import Verdict
 
@@ -304,9 +304,11 @@ def description_file(out: Path) -> Path:
     return out.parent / f"{out.name.removesuffix('.gz')}.run.json"
 
 
-def read_description(out: Path) -> dict[str, Any]:
-    """How the lines of OUT were made, by fingerprint; empty if judge wrote no description."""
-    return _description(out) or {}
+def read_description(out: str | Path) -> dict[str, Any]:
+    """How the lines of OUT, or judgements in memory, were made, by fingerprint; empty if judge
+    wrote no description."""
+    runs = out.runs if isinstance(out, InMemory) else _description(Path(out))
+    return {**(runs or {})}
 
 
 def is_unfinished(run: Mapping[str, Any]) -> bool:
