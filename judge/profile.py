@@ -195,8 +195,11 @@ class JudgeProfile(_ProfileModel):
         if self.leak is not None:
             return f"its labels could be read off the field {self.leak} alone"
         for measures in (self.measures, self.elsewhere):
-            low = measures.get("kappa", {}).get("low")
-            if unmeasured if low is None else low <= 0:
+            kappa = measures.get("kappa", {})
+            least = kappa.get("low")
+            if least is None and kappa.get("value") == 0:
+                least = 0.0  # One answer to all items: there is no interval.
+            if unmeasured if least is None else least <= 0:
                 return "the profile does not show this judge to be better than a guess"
         looks = self.controls.get("looks")
         if unmeasured if looks is None else not looks:

@@ -47,6 +47,9 @@ READY_SECONDS = 1800.0
 GRACE_SECONDS = 10.0
 """Time between SIGTERM and SIGKILL."""
 
+_OWN_OPTIONS = ("--host", "--port", "--served-model-name", "--uds")
+"""Options of `vllm serve` by which judge finds its server."""
+
 _LOOK_SECONDS = 0.25
 _LIST_SECONDS = 10.0
 _TOLD_LINES, _TOLD_BYTES = 20, 16_384
@@ -274,7 +277,8 @@ def _vllm() -> str | None:
 
 
 def _options() -> tuple[str, ...]:
-    """The words of $JUDGE_SERVER_OPTIONS; raises UsageError if one holds a key."""
+    """The words of $JUDGE_SERVER_OPTIONS; raises UsageError if one holds a key, or moves the server
+    to where judge does not look for it."""
     try:
         options = shlex.split(os.environ.get("JUDGE_SERVER_OPTIONS", ""))
     except ValueError as error:
@@ -287,5 +291,11 @@ def _options() -> tuple[str, ...]:
                 f"{option.partition('=')[0]} puts a key on a command line, which every user of "
                 f"this machine can read, and into the output's settings: set {KEY_VARIABLE} (or "
                 "HF_TOKEN) in the environment instead"
+            )
+        if len(name) > 4 and any(own.startswith(name) for own in _OWN_OPTIONS):
+            raise UsageError(
+                f"JUDGE_SERVER_OPTIONS: judge sets {option.partition('=')[0]} itself, and would "
+                "wait in vain for a server elsewhere: start that server yourself, and name it with "
+                "VLLM_BASE_URL"
             )
     return tuple(options)

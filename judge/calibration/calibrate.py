@@ -263,7 +263,7 @@ async def _check(
             rows = zip(*(usable(trial, parts.held_out) for trial in trials), strict=True)
             whole = rates(rubric, [decided(row, thresholds) for row in rows])
     stages = policy.stages if policy else [None] * len(trials)
-    referenced = [item for item in items if item.reference in rubric.answers]
+    references = Counter(item.reference for item in items if item.reference in rubric.answers)
     texts = [texts_of(item, rubric) for item in items]
     leak = leak_of(items, texts)
     clusters = {answer.item.cluster for answer in usable(trials[0], range(len(items)))}
@@ -279,7 +279,7 @@ async def _check(
         withheld=tuple(dict.fromkeys(name for item in items for name in item.withheld)),
         leak=leak,
         labelled_by=labelled_by(items),
-        with_reference=len(referenced),
+        references={answer: references[answer] for answer in rubric.answers},
         fitted_on=len(parts.fitted),
         held_out=len(parts.held_out),
         folds=len(parts.folds),

@@ -208,4 +208,13 @@ def policy(check: CheckReport) -> Iterator[str]:
                 f"agrees {stage.agreement} of {stage.agreement.n}, "
                 f"at least {stage.agreement.low:.3f}"
             )
+    agreed = [
+        judge.profile.guarantee.agreement for judge in check.judges if judge.profile.guarantee
+    ]
+    answer, of = max(check.references, key=check.references.__getitem__), check.with_reference
+    if agreed and (share := check.references[answer] / of) >= agreed[0]:
+        yield (
+            f"this alone shows no skill: always saying {answer} would agree with {percent(share)} "
+            f"of the {of} labels"
+        )
     yield f"passed on to people: {percent(round(check.policy.passed_on, 6))}"

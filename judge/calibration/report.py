@@ -175,6 +175,7 @@ class CheckReport:
         shown: the fields that were shown, and `withheld`: those removed because they hold people's
             answers. Both only if the rubric names no fields.
         leak: a field that predicts the labels; with one, the figures do not measure agreement.
+        references: how many items have each answer as their reference.
         policy: the cascade's thresholds; `refused` says why there is no guarantee.
         folds: how many folds there are; each was answered by a fit to the others.
         read_as: maps words of labels to the answers they were read as.
@@ -192,7 +193,7 @@ class CheckReport:
     shown: tuple[str, ...]
     withheld: tuple[str, ...]
     leak: LabelLeak | None
-    with_reference: int
+    references: Mapping[str, int]
     fitted_on: int
     held_out: int
     judges: Sequence[JudgeReport]
@@ -207,6 +208,11 @@ class CheckReport:
     @property
     def check(self) -> str:
         return self.rubric.name
+
+    @property
+    def with_reference(self) -> int:
+        """How many items have one of the rubric's answers as their reference."""
+        return sum(self.references.values())
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -251,6 +257,7 @@ class CheckReport:
         ]
         own = {item.name: getattr(self, item.name) for item in fields(self)}
         about = {"check": self.check, "classes": self.classes, "rubric": own.pop("rubric").keys}
+        about |= {"with_reference": self.with_reference}
         return plain({**about, **own, "judges": judges})  # type: ignore[no-any-return]
 
 

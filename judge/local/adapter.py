@@ -10,9 +10,11 @@ all prompts is computed once per part of a batch.
 from __future__ import annotations
 
 import copy
+import io
 import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -68,7 +70,7 @@ class Trainer:
         seed: the updates start from random numbers of this seed.
 
     Raises:
-        UsageError: the model's architecture cannot be taught.
+        UsageError: the file cannot be read, or the model's architecture cannot be taught.
     """
 
     def __init__(self, weights: Path, seed: int) -> None:
@@ -76,16 +78,22 @@ class Trainer:
         from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
         fast = torch.cuda.is_available() or torch.ops.mkldnn._is_mkldnn_bf16_supported()
-        self.tokenizer = AutoTokenizer.from_pretrained(
-            weights.parent, gguf_file=weights.name, trust_remote_code=False
-        )
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            weights.parent,
-            gguf_file=weights.name,
-            trust_remote_code=False,
-            dtype=torch.bfloat16 if fast else torch.float32,
-            quantization_config=GgufConfig(dequantize=True),
-        )
+        try:
+            # The library draws progress bars of its own, also under --quiet.
+            with redirect_stderr(io.StringIO()):
+                self.tokenizer = AutoTokenizer.from_pretrained(
+                    weights.parent, gguf_file=weights.name, trust_remote_code=False
+                )
+                model: Any = AutoModelForCausalLM.from_pretrained(
+                    weights.parent,
+                    gguf_file=weights.name,
+                    trust_remote_code=False,
+                    dtype=torch.bfloat16 if fast else torch.float32,
+                    quantization_config=GgufConfig(dequantize=True),
+                )
+        except Exception as error:
+            message = f"{weights} cannot be taught: transformers does not read it: {error}"
+            raise UsageError(message) from error
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         model = model.to(self.device).eval().requires_grad_(False)
         self.architecture = str(model.config.model_type)
@@ -111,9 +119,15 @@ class Trainer:
         self._low: list[Tensor] = []
 
     def read(self, examples: Sequence[TrainingExample], words: Sequence[str]) -> Iterator[int]:
-        """Run every prompt through the lower layers; yields how many are done."""
+        """Run every prompt through the lower layers; yields how many are done.
+
+        Raises:
+            UsageError: the file has no chat template.
+        """
         import torch
 
+        if self.tokenizer.chat_template is None:
+            raise UsageError("the model cannot be taught: its file has no chat template")
         self.words = self._tokens(words)
         prompts = [prompt_tokens(self.tokenizer, example.messages) for example in examples]
         columns = zip(*prompts, strict=False)

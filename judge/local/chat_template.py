@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
+
+from jinja2 import TemplateError
 
 from judge.backends.base import Message
 from judge.errors import Denied
@@ -21,18 +23,36 @@ _FILE = "<template>"
 def prompt_tokens(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
     """The tokens of a prompt, by the chat template of a transformers tokenizer.
 
+    If the template refuses or drops the system message, as Gemma's does, the message begins the
+    user's, as in llama.cpp.
+
     Raises:
         Denied: the template took more than `MAX_STEPS`.
     """
+    system, *rest = messages
+    if system["role"] == "system" and rest:
+        text = ""
+        with suppress(TemplateError):
+            text = _applied(tokenizer, messages)
+        if system["content"].strip() not in text:
+            first: Message = rest[0].copy()
+            first["content"] = f"{system['content']}\n{first['content']}"
+            text = _applied(tokenizer, [first, *rest[1:]])
+    else:
+        text = _applied(tokenizer, messages)
+    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def _applied(tokenizer: Any, messages: Sequence[Message]) -> str:
     with _bounded(str(tokenizer.name_or_path)):
-        text = tokenizer.apply_chat_template(
+        text: str = tokenizer.apply_chat_template(
             [dict(message) for message in messages],
             add_generation_prompt=True,
             tokenize=False,
             # The first token of a thinking model's thoughts says neither yes nor no.
             enable_thinking=False,
         )
-    return list(tokenizer(text, add_special_tokens=False)["input_ids"])
+    return text
 
 
 @contextmanager

@@ -28,6 +28,7 @@ from judge.local import store
 from judge.local.in_process import InProcess
 
 _CONTEXT_TOKENS = 8192
+_MAX_CONTEXT = 2**31 - 1
 _BATCH_TOKENS = 256
 _PROMPT_CACHE_MIB = 512
 
@@ -62,8 +63,8 @@ class LocalBackend(InProcess):
     (docs/explain/decision-models.md); the reply cache makes a run repeatable.
 
     Raises:
-        UsageError: the weights are not here, xllamacpp is not installed, or $JUDGE_LOCAL_CTX is not
-            a positive number.
+        UsageError: the weights or the adapter are not here or do not belong together, xllamacpp is
+            not installed, or $JUDGE_LOCAL_CTX is not a positive number.
     """
 
     def __init__(self, name: str) -> None:
@@ -152,8 +153,19 @@ class LocalBackend(InProcess):
         try:
             return xllamacpp.Server(params)
         except RuntimeError as error:
-            files = " with ".join(str(file) for file in (self.weights, self.adapter) if file)
-            raise errors.Denied(f"llama.cpp cannot load {files}: {error}") from error
+            raise errors.Denied(self._why_not()) from error
+
+    def _why_not(self) -> str:
+        """Why the weights may not load: llama.cpp itself does not say."""
+        files = [file for file in (self.weights, self.adapter) if file]
+        for file in files:
+            with file.open("rb") as stream:
+                if stream.read(4) != b"GGUF":
+                    return f"{file} is not a GGUF file"
+        why = "it is damaged or cut off, of a kind that this release does not know, or needs more "
+        why += f"memory than there is (JUDGE_LOCAL_CTX, here {self._context}, less)"
+        why += ", or the adapter is of another model" if self.adapter else ""
+        return f"llama.cpp cannot load {' with '.join(map(str, files))}: {why}"
 
     def _state(self, call: Call, stop: threading.Event) -> tuple[Sequence[float], int]:
         if stop.is_set():
@@ -277,8 +289,10 @@ def _error(reply: Mapping[str, Any]) -> errors.BackendError:
 
 def _context_tokens() -> int:
     text = os.environ.get("JUDGE_LOCAL_CTX", str(_CONTEXT_TOKENS))
-    if not text.isascii() or not text.isdigit() or int(text) == 0:
-        raise errors.UsageError(f"JUDGE_LOCAL_CTX is {text!r}, not a positive number of tokens")
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= _MAX_CONTEXT:
+        raise errors.UsageError(
+            f"JUDGE_LOCAL_CTX is {text!r}, not a number of tokens from 1 to {_MAX_CONTEXT}"
+        )
     return int(text)
 
 

@@ -57,6 +57,9 @@ class Weights:
 _HEADER = 32 * 1024 * 1024
 """Bytes at the start of a weights file that are searched for its metadata."""
 
+BASE = "judge.base"
+"""The key in an adapter's header with the SHA-256 of the weights that it was trained for."""
+
 HUB = "https://huggingface.co"
 LOCK = ".lock"
 _PART = 50 * 1024 * 1024
@@ -247,16 +250,24 @@ def resolve(name_or_path: str) -> Path:
 
 def decision_type(weights: Path) -> str | None:
     """The kind of decision model in a file, by its header; None for any other model."""
-    with weights.open("rb") as file:
-        header = file.read(_HEADER)
-    match = re.search(rb"\.decision\.type\x08\x00{3}(.)\x00{7}", header, re.DOTALL)
+    return _noted(weights, ".decision.type")
+
+
+def _noted(file: Path, key: str) -> str | None:
+    """The text under a key, or under one that ends so, in the header of a .gguf file; None if there
+    is none. Of at most 255 bytes."""
+    with file.open("rb") as stream:
+        header = stream.read(_HEADER)
+    form = re.escape(key.encode()) + rb"\x08\x00{3}(.)\x00{7}"
+    match = re.search(form, header, re.DOTALL)
     return header[match.end() : match.end() + match[1][0]].decode() if match else None
 
 
 def with_adapter(name: str) -> tuple[Path, Path | None]:
     """The weights and the adapter of `NAME+ADAPTER`: a .gguf file, or one that comes with judge.
 
-    Raises UsageError as `resolve`, and for an adapter that is not here.
+    Raises UsageError as `resolve`, and for an adapter that is not here, or was trained for other
+    weights: it may fit their shape, and no figure of it would hold.
     """
     base, plus, adapter = name.rpartition("+")
     if not plus or name in known() or Path(name).expanduser().is_file():
@@ -264,7 +275,13 @@ def with_adapter(name: str) -> tuple[Path, Path | None]:
     file = shipped_adapter(adapter) or Path(adapter).expanduser()
     if file.suffix != ".gguf" or not file.is_file():
         raise UsageError(f"the adapter {adapter!r} is not a .gguf file on this machine")
-    return resolve(base), file
+    weights = resolve(base)
+    if (trained_for := _noted(file, BASE)) not in (None, sha256_of(weights)):
+        raise UsageError(
+            f"the adapter {adapter} was trained for other weights than {weights}, with the SHA-256 "
+            f"{trained_for}: name those, or train one for these with `judge teach`"
+        )
+    return weights, file
 
 
 def shipped_adapter(name: str) -> Path | None:

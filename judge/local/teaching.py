@@ -14,7 +14,7 @@ from judge.errors import UsageError, missing_extra, unwritable
 from judge.judging.judge import Judge
 from judge.local.adapter import Trainer, TrainingExample
 from judge.local.llama import TAUGHT, LocalBackend
-from judge.local.store import part_of
+from judge.local.store import BASE, part_of
 from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.labels import LabelledItem
@@ -103,7 +103,7 @@ def teach(
     notes = {
         "judge.check": judge.rubric.name,
         "judge.rubric": judge.rubric.digest,
-        "judge.base": backend.identity()["sha256"],
+        BASE: backend.identity()["sha256"],
         TAUGHT: " ".join(sorted({lesson.key for lesson in lessons})),
     }
     partly, loss = part_of(out), float("nan")
@@ -157,7 +157,8 @@ def examples(judge: Judge, items: Sequence[LabelledItem]) -> list[TrainingExampl
     """The prompts and answers to learn, from items with a reference among the rubric's answers.
 
     Raises:
-        UsageError: the rubric's first question does not settle the answer, or no item can be used.
+        UsageError: the rubric's first question does not settle the answer, no item can be used, or
+            all have one answer.
     """
     word = answered_with(judge.rubric)
     lessons = []
@@ -170,6 +171,12 @@ def examples(judge: Judge, items: Sequence[LabelledItem]) -> list[TrainingExampl
         lessons.append(TrainingExample(prompt, answer, key_of(item, judge.rubric)))
     if not lessons:
         raise UsageError(f"no label of {judge.rubric.name} can be used for teaching")
+    if len({lesson.word for lesson in lessons}) == 1:
+        (only,) = {item.reference for item in items if item.reference in word}
+        raise UsageError(
+            f"{judge.rubric.name}: the answer of all {len(lessons)} items to teach by is {only!r}, "
+            "which an adapter would then always give: add labels with other answers"
+        )
     return lessons
 
 

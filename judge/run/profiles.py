@@ -60,6 +60,10 @@ class Profiles:
             f"{self.told}, made by {self.made_by}: {', '.join(checks)} by "
             f"{', '.join(self.models)}; labels from {', '.join(sources)}"
         )
+        for judge in judges:
+            if (why := judge.why_guess(unmeasured=False)) is not None:
+                binding = judge.binding
+                yield f"{self.told}: {binding.check} by {binding.model} may be a guess: {why}"
         if self.rubrics:
             methods = {judge.binding.check: judge.binding.method for judge in judges}
             questions = (

@@ -272,7 +272,19 @@ def test_vllm_is_started_so(bare: Path, monkeypatch: pytest.MonkeyPatch) -> None
     ]
 
 
-def test_options_that_cannot_be_read(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JUDGE_SERVER_OPTIONS", "'a")
-    with pytest.raises(UsageError, match="JUDGE_SERVER_OPTIONS"):
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ("'a", "JUDGE_SERVER_OPTIONS cannot be read"),
+        ("--max-model-len 9 --port 9000", "judge sets --port itself"),
+        ("--served_model_name=x", "judge sets --served_model_name itself"),
+        ("--host 0.0.0.0", "name it with VLLM_BASE_URL"),
+    ],
+)
+def test_options_that_cannot_be_used(
+    made: Path, monkeypatch: pytest.MonkeyPatch, options: str, told: str
+) -> None:
+    """By the last --port the server would listen where judge does not look, for half an hour."""
+    monkeypatch.setenv("JUDGE_SERVER_OPTIONS", options)
+    with pytest.raises(UsageError, match=told):
         ModelServer("m")

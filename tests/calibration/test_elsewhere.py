@@ -54,6 +54,12 @@ def test_a_judge_must_hold_here_and_elsewhere(
     assert judge_profile(**found).why_guess(unmeasured=True), "what was not measured is not shown"
 
 
+def test_a_judge_with_one_answer_to_all_guesses() -> None:
+    """Its kappa is 0, and has no interval."""
+    judge = judge_profile(measures={"kappa": {"value": 0, "low": None, "high": None}})
+    assert judge.why_guess(unmeasured=False)
+
+
 def test_no_shipped_check_is_asked_on_figures_of_its_own_hand_alone(script: Any) -> None:
     others = {(unit.name, check) for unit in script.ELSEWHERE for check in unit.checks}
     ours = {part.checks[0] for part in script.UNITS if part.shipped and not part.public}

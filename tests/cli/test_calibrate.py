@@ -320,6 +320,30 @@ def test_a_guarantee_that_cannot_be_given_is_exit_code_3(typed: Typed) -> None:
     assert json.loads(typed.read("done/report.json"))["refused"]
 
 
+@pytest.mark.parametrize("agreement", ["0.6", "0.9"])
+def test_a_guarantee_that_one_answer_to_all_would_get_is_called_no_skill(
+    typed: Typed, agreement: str
+) -> None:
+    """Three of four labels are yes, and the judge says yes to every record."""
+    judge = script(typed, "judge.yaml", {"bright": 0.9})
+    rows = [norm(n, "no" if n % 4 == 0 else "yes", "bright") for n in range(160)]
+    typed.write("labels.jsonl", rows)
+    run = (*RUN, *judge, "--no-controls", "--guarantee", agreement, "-o", "done")
+    code, out, _ = typed.text(*run)
+    guaranteed, plain = agreement == "0.6", " ".join(out.split())
+    assert (code, "decides from" in plain) == ((0, True) if guaranteed else (3, False))
+    no_skill = (
+        "this alone shows no skill: always saying yes would agree with 75.0% of the 160 labels"
+    )
+    assert (no_skill in plain) is guaranteed
+    if guaranteed:
+        typed.write("fresh.jsonl", unlabelled(*rows[:1]))
+        by = ("--profile", "done/profile.json", *judge)
+        _, _, told = typed.text("validate", "fresh.jsonl", *ASKED[:-1], *by)
+        guess = f"plain by {judge[1]} may be a guess: the profile does not show this judge to be"
+        assert guess in " ".join(told.split())
+
+
 def test_items_without_a_reply_are_counted_with_the_first_reason(typed: Typed) -> None:
     typed.write("labels.jsonl", seeming(4))
     judge = script(typed, "judge.yaml", {"bright": 0.9})

@@ -18,7 +18,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from judge.backends.base import Backend, Call, Completion, Message, Mode
-from judge.errors import BadRequest, ContextExceeded, Denied
+from judge.errors import BadRequest, ContextExceeded, Denied, UsageError
 from judge.local.fetch import SourceUnreachable, pull
 from judge.local.llama import LocalBackend, _physical_cores
 
@@ -213,8 +213,20 @@ def test_prompt_beyond_the_context(weights: Path, monkeypatch: pytest.MonkeyPatc
 def test_file_that_is_no_model(tmp_path: Path) -> None:
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(b"GGUF but not really")
-    with pytest.raises(Denied, match=r"cannot load .*broken\.gguf"):
+    with pytest.raises(Denied, match=r"cannot load .*broken\.gguf: it is damaged or cut off"):
         ask(LocalBackend(str(broken)), "Hello")
+    broken.write_bytes(b"<html>Not found")
+    with pytest.raises(Denied, match=r"broken\.gguf is not a GGUF file"):
+        ask(LocalBackend(str(broken)), "Hello")
+
+
+@pytest.mark.parametrize("tokens", ["0", "abc", "4294967396"])
+def test_a_context_that_cannot_be(
+    weights: Path, monkeypatch: pytest.MonkeyPatch, tokens: str
+) -> None:
+    monkeypatch.setenv("JUDGE_LOCAL_CTX", tokens)
+    with pytest.raises(UsageError, match=f"JUDGE_LOCAL_CTX is '{tokens}', not a number of tokens"):
+        LocalBackend(SMALL)
 
 
 def test_process_ends_soon_and_silently_after_a_cancelled_call(weights: Path) -> None:

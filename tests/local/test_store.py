@@ -7,6 +7,7 @@ import json
 import os
 from pathlib import Path
 
+import gguf
 import pytest
 from typer.testing import CliRunner
 
@@ -68,6 +69,23 @@ def test_an_adapter_stands_behind_the_weights(tmp_path: Path) -> None:
     assert store.with_adapter(f"{weights}+{adapter}") == (weights, adapter)
     with pytest.raises(UsageError, match=r"'other\.gguf' is not a \.gguf file"):
         store.with_adapter(f"{weights}+other.gguf")
+
+
+def test_an_adapter_for_other_weights_is_refused(tmp_path: Path) -> None:
+    """Its shape may fit, as from Qwen2.5 to Qwen2.5-Coder; its answers would mean nothing."""
+    weights, adapter = tmp_path / "w.gguf", tmp_path / "mine.gguf"
+    weights.write_bytes(b"GGUF, these")
+    writer = gguf.GGUFWriter(adapter, "llama")
+    writer.add_string("judge.base", hashlib.sha256(weights.read_bytes()).hexdigest())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    assert store.with_adapter(f"{weights}+{adapter}") == (weights, adapter)
+    weights.write_bytes(b"GGUF, others")
+    with pytest.raises(
+        UsageError, match=r"mine\.gguf was trained for other weights than .*w\.gguf"
+    ):
+        store.with_adapter(f"{weights}+{adapter}")
 
 
 def test_an_adapter_of_the_package_is_named_without_a_folder() -> None:

@@ -233,6 +233,22 @@ def test_what_cannot_be_taught_is_refused(typed: Typed, more: Sequence[str], tol
     assert not (typed.folder / "mine.gguf").exists()
 
 
+def test_labels_with_one_answer_are_not_taught(typed: Typed) -> None:
+    """The adapter would always say yes."""
+    typed.write("labels.jsonl", [row for row in mails(40) if row["labels"]["question"] == "yes"])
+    (typed.folder / "w.gguf").write_bytes(b"GGUF")
+    code, _, err = typed.text(*TEACH, *ASK, "-m", "local:w.gguf")
+    assert code == 2 and "the answer of all 11 items to teach by is 'yes'" in " ".join(err.split())
+
+
+@pytest.mark.slow
+def test_weights_that_cannot_be_read_are_not_taught(typed: Typed) -> None:
+    typed.write("labels.jsonl", mails(40))
+    (typed.folder / "w.gguf").write_bytes(b"GGUF")
+    code, _, err = typed.text(*TEACH, *ASK, "-m", "local:w.gguf")
+    assert code == 2 and "w.gguf cannot be taught: transformers does not read it" in err
+
+
 def test_lines_that_could_not_be_used_are_told_and_end_with_3(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:

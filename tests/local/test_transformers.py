@@ -14,9 +14,10 @@ import pytest
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 
-from judge.backends.base import Call, Completion, HiddenStates, Mode, Origin
+from judge.backends.base import Call, Completion, HiddenStates, Message, Mode, Origin
 from judge.errors import BadRequest, ContextExceeded, Denied, UsageError
 from judge.local import transformers as backends
+from judge.local.chat_template import prompt_tokens
 from judge.local.transformers import TransformersBackend
 
 from . import tiny
@@ -80,6 +81,31 @@ def test_a_template_without_end_ends_the_run(folder: Path, tmp_path: Path, templ
 
     with pytest.raises(Denied, match="the chat template takes more than 100,000 steps"):
         asyncio.run(asked())
+
+
+@pytest.mark.parametrize(
+    "beginning",
+    [
+        "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}"
+        "{% for m in messages %}",
+        "{% for m in messages if m.role != 'system' %}",
+    ],
+    ids=["refused", "dropped"],
+)
+def test_a_system_message_that_the_template_does_not_take_begins_the_users(
+    folder: Path, beginning: str
+) -> None:
+    from transformers import AutoTokenizer
+
+    words: Any = AutoTokenizer.from_pretrained(folder)
+    words.chat_template = f"{beginning}[{{{{ m.role }}}}] {{{{ m.content }}}} {{% endfor %}}"
+    asked: list[Message] = [
+        {"role": "system", "content": "Be fair."},
+        {"role": "user", "content": "Is it so?"},
+        {"role": "assistant", "content": "Yes"},
+    ]
+    text = words.decode(prompt_tokens(words, asked))
+    assert text.strip() == "[user] Be fair.\nIs it so? [assistant] Yes", "as in llama.cpp"
 
 
 def questions(**more: Any) -> list[Call]:

@@ -68,7 +68,7 @@ def report(
 
 def check(*judges: JudgeReport, name: str = "relevance", clusters: int = 60) -> CheckReport:
     rubric = PLAIN.model_copy(update={"name": name, "question": name})
-    labels: dict[str, Any] = {"with_reference": 60, "fitted_on": 0, "held_out": 60}
+    labels: dict[str, Any] = {"references": {"yes": 60}, "fitted_on": 0, "held_out": 60}
     labels |= {"items": 60, "records": 60, "labelled_by": {name: 60}, "joined": 0}
     return CheckReport(
         rubric, clusters=clusters, shown=(), withheld=(), leak=None, judges=judges, **labels
