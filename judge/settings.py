@@ -288,6 +288,12 @@ class CoreSettings(Options):
         """The same settings without models for single steps, for commands that measure a model."""
         return self.model_copy(update={"model_for": {}})
 
+    def without_questions(self) -> Settings:
+        """The same settings without what `judge validate` asks, for commands that ask otherwise: a
+        variable or a file may set it for other runs."""
+        update = {"workflow": None, **dict.fromkeys(("check", "ask", "compare", "test"), ())}
+        return self.model_copy(update=update)
+
     def deciding(self) -> dict[str, Any]:
         """The settings that can change a verdict, as JSON; part of the fingerprint."""
         names = {name for name in Settings.model_fields if option(name).decides}

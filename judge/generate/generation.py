@@ -120,6 +120,7 @@ def roles_of(
     Raises:
         UsageError: several writers, or a step or roles that the generator does not have.
     """
+    settings = settings.without_questions()
     if len(settings.model) > 1:
         raise UsageError("name the one model that writes: -m PROVIDER:MODEL; judges: --judge-model")
     cast = generator.roles.get(roles or "")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any, Literal
 
-from judge.judgement import Judgement
+from judge.judgement import Judgement, verdict_columns
 from judge.judging.prompts import LACKS
 from judge.questions.replies import NewFields
 from judge.questions.rubric import Rubric
@@ -129,7 +129,7 @@ def rows(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
 def draft_of(
     row: Record, set_name: str, seed: int, index: int, fields: Mapping[str, Any]
 ) -> Record:
-    """A draft with these fields, an id of its own and its lineage.
+    """A draft with these fields, except an earlier verdict, an id of its own and its lineage.
 
     Args:
         row: the source line that it is made from, its parent.
@@ -138,7 +138,8 @@ def draft_of(
     parent = own_id(row.visible) or f"{row.source}#{row.line}"
     lineage = {"set": set_name, "seed": seed, "index": index, "parent": parent}
     head = {"id": f"{set_name}-{seed}-{index}"}
-    others = {name: content for name, content in fields.items() if normalise(name) != "id"}
+    earlier = verdict_columns(fields)
+    others = {n: c for n, c in fields.items() if normalise(n) != "id" and n not in earlier}
     return Record(row.source, row.line, {**head, **others, LINEAGE: lineage}, among=row.among)
 
 

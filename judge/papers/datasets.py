@@ -190,6 +190,7 @@ def _easy(row: Record, seed: int) -> Made:
 
 def _hard(row: Record) -> Made:
     """Each answer of an Easy question as a question of its own, true or false (3.3)."""
+    _refuse_unsound(row)
     hard = question_of(row.visible).hard()
     columns = own_slices(row, _EASY_PARTS)
     for number, (option, true) in enumerate(zip(hard["options"], hard["gold"], strict=True), 1):

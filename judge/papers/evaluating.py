@@ -89,9 +89,9 @@ def _resources(
         raise UsageError(f"--judge-model: {benchmark.name} is scored by rules alone")
     if benchmark.rubrics is not None:
         # --rubric chooses the rubrics, and judge's handling of hostile text is what is measured.
-        changes = {"final_model": (), "rewrite_model": None, "check": (), "workflow": None}
-        update = {**changes, "on_injection": "abstain"}
-        return Resources.of(settings.without_steps().model_copy(update=update), build=build)
+        update = {"final_model": (), "rewrite_model": None, "on_injection": "abstain"}
+        settings = settings.without_steps().without_questions()
+        return Resources.of(settings.model_copy(update=update), build=build)
     if settings.given("rubric") and not judges:
         asks = f"{benchmark.name} asks by its tasks: --task FILE"
         raise UsageError(f"--rubric {settings.rubric[0]} is for benchmarks of judges; {asks}")
@@ -101,9 +101,8 @@ def _resources(
         raise UsageError(
             "--method probe is for judges: choose structured or logprobs for a measured model"
         )
-    grading = settings.without_steps().model_copy(
-        update={"model": tuple(judges), "check": (), "workflow": None}
-    )
+    grading = settings.without_steps().without_questions()
+    grading = grading.model_copy(update={"model": tuple(judges)})
     return Resources.of(grading, (*settings.model, *judges), build=build)
 
 

@@ -46,7 +46,7 @@ def test_a_test_comes_before_the_questions_and_is_written_anew_for(typed: Typed,
         words += ("--rubric", "./short.yaml")
     code, out, err = typed.text(*words)
     assert code == 0 and "2 of 2 drafts kept" in err, err
-    # Of five words nothing is asked; of three, which both drafts are, the judge is once.
+    # Of a long reply nothing is asked; of three words the judge is.
     assert " 6 calls" in err
     for line in lines(out.encode()):
         came = {(c["check"], c["round"]): c["verdict"] for c in line["judge"]["checks"]}
@@ -123,6 +123,15 @@ def test_a_draft_names_the_model_of_the_step_that_writes_it(typed: Typed) -> Non
         }
 
 
+def test_a_verdict_about_the_source_is_none_about_the_draft(typed: Typed) -> None:
+    typed.script("w.yaml", WRITER)
+    heads = "email,judge.verdict,friendly.verdict,friendly.reason"
+    (typed.folder / "in.csv").write_text(f"{heads}\nHello.,fail,fail,Rude.\n")
+    typed.text("generate", "r.yaml", "in.csv", "-m", "scripted:w.yaml", "-o", "kept.jsonl")
+    assert {*lines(typed.read("kept.jsonl"))[0]} == {"id", "email", "lineage", "reply", "judge"}
+    assert typed.text("build", "filtered", "kept.jsonl", "-o", "sound.jsonl")[0] == 0
+
+
 def test_what_is_written_replaces_a_column_however_it_is_spelt(typed: Typed) -> None:
     typed.script("w.yaml", WRITER)
     (typed.folder / "in.csv").write_text("email,Reply\nHello.,Mine.\n")
@@ -161,3 +170,27 @@ def test_beside_a_device_no_file_is_made(typed: Typed) -> None:
     typed.text(*words, "kept.jsonl")
     assert typed.text("build", "filtered", "kept.jsonl", "-o", "null")[0] == 0
     assert [path.name for path in typed.folder.glob("null*")] == ["null"]
+
+
+@pytest.mark.parametrize(
+    ("variable", "content"),
+    [
+        ("CHECK", "relevance"),
+        ("WORKFLOW", "story"),
+        ("ASK", "Is it?"),
+        ("COMPARE", "a,b"),
+        ("TEST", "reply: {contains: nowhere}"),
+    ],
+)
+def test_what_other_runs_ask_changes_no_generation(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch, variable: str, content: str
+) -> None:
+    no = {**YES, "reply": {"reason": "", "answer": "no", "quote": None}}
+    typed.script("w.yaml", [{**no, "when": {"rubric": "friendly", "contains": "for b."}}, *WRITER])
+    words = ("generate", "r.yaml", "in.jsonl", "-m", "scripted:w.yaml")
+    plain = typed.text(*words)
+    assert "1 of 2 drafts kept" in plain[2]
+    monkeypatch.setenv(f"JUDGE_{variable}", content)
+    assert typed.text(*words)[:2] == plain[:2]
+    hostile = ("evaluate", "hostile", "-m", "scripted:w.yaml", "--dry-run")
+    assert typed.text(*hostile)[0] == 0

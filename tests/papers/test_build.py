@@ -96,6 +96,11 @@ def test_hard_has_a_line_for_each_answer(typed: Typed) -> None:
         *(("aa", False), ("bb", False), ("cc", True), ("dd", False))
     ]
     assert made[2]["id"] == "7/3" and "'answer' must be one of A, B, C, D" in dict(left)["8"]
+    judged = {"verdict": "fail", "reason": "regional: everywhere"}
+    typed.write("easy.jsonl", [{**row, "judge": judged}, {**row, "question_idx": 8}])
+    made, left = build(typed, "culturalbench-hard", "easy.jsonl")
+    assert {one["question_idx"] for one in made} == {"8"}
+    assert left == [("7", "fail: regional: everywhere")]
     typed.write("easy.jsonl", [row, *({**row, "question_idx": n, "answer": "E"} for n in range(6))])
     words = ("build", "culturalbench-hard", "easy.jsonl", "-o", "hard.jsonl", "--overwrite")
     told = typed.text(*words)[2]
