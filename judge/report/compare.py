@@ -17,7 +17,7 @@ from judge.errors import UsageError
 from judge.records.base import clip, strata_of
 from judge.report.runs import BENCHMARK, RECORD, REPAIRED, SCORE, ItemScore, Run, read_run
 from judge.report.table import Cell, Table, TableRow, stacked
-from judge.run.output import read_description
+from judge.run.description import RunDescriptions
 from judge.stats.bootstrap import (
     FEWEST,
     Resamples,
@@ -286,9 +286,8 @@ def _other_questions(runs: Mapping[str, Run]) -> Iterator[str]:
     """A note for each check of which the runs' descriptions have different questions."""
     by_check: dict[str, dict[str, str]] = {}
     for letter, run in runs.items():
-        for description in read_description(run.source).values():
-            for check, question in description.get("questions", {}).items():
-                by_check.setdefault(check, {})[letter] = question
+        for check, question in RunDescriptions.beside(run.source).questions.items():
+            by_check.setdefault(check, {})[letter] = question
     for check, questions in by_check.items():
         if len({*questions.values()}) > 1:
             texts = ", ".join(f"{letter} {clip(text)}" for letter, text in questions.items())

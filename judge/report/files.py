@@ -14,11 +14,10 @@ from judge.arguments import Pathlike, sources_of, texts
 from judge.errors import UsageError, refuse_outside, unwritable
 from judge.judgement import Judgement
 from judge.records.lines import Line, Lines
+from judge.run.description import RunDescriptions
 from judge.run.job import refuse_unknown_verdicts
 from judge.run.output import (
     input_path,
-    is_unfinished,
-    read_description,
     refuse_nameless,
     refuse_same,
     replacing,
@@ -95,7 +94,7 @@ def report(
 
     refuse_outside("limit", limit, 0)
     sources = sources_of(outputs)
-    runs = {k: v for source in sources for k, v in read_description(source).items()}
+    runs = RunDescriptions.beside(*sources)
     with writing(Path(out), sources, overwrite=overwrite) as file:
         lines = Lines.read(sources)
         about = {"title": title, "date": date}
@@ -138,7 +137,6 @@ def export(
     """
     from judge.report.export import FORMS, write_junit, write_markdown
     from judge.report.overview import empty_summary
-    from judge.run.gates import described_gates
 
     chosen, left_out = texts(verdicts), Counter[Verdict]()
     refuse_unknown_verdicts("--verdicts", chosen)
@@ -148,12 +146,12 @@ def export(
     with writing(out, sources, overwrite=overwrite) as file:
         lines = Lines.read(sources)
         kept = _chosen(lines, chosen, left_out, all_lines=write is write_markdown)
-        runs = [run for source in sources for run in read_description(source).values()]
+        runs = RunDescriptions.beside(*sources)
         if write is write_junit:
-            write_junit(kept, file, gated=any(gate.is_floor for gate in described_gates(runs)))
+            write_junit(kept, file, gated=any(gate.is_floor for gate in runs.gates))
         elif write is write_markdown:
-            listed, gates = chosen or (Verdict.FAIL,), described_gates(runs)
-            stopped, summary = any(map(is_unfinished, runs)), empty_summary(runs)
+            listed, summary = chosen or (Verdict.FAIL,), empty_summary(runs)
+            gates, stopped = runs.gates, runs.unfinished
             write_markdown(kept, file, summary, listed=listed, gates=gates, unfinished=stopped)
         else:
             write(kept, file)

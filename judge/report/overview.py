@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from judge.judgement import Judgement
 from judge.questions.answers import agree, in_words_of, is_strange, nearest_answer
-from judge.questions.rubric import Rubric
 from judge.records import Record, mapped, typed
 from judge.records.answers import OWN_ANSWERS, spelling
 from judge.records.labels.items import LabelledItem, Own
 from judge.records.lines import Line
 from judge.report.entry import differ
-from judge.run.rubrics import described_rubrics, only_counted, pairs_of, scales_of
+from judge.run.description import RunDescription, RunDescriptions
+from judge.run.rubrics import pairs_of, scales_of
 from judge.run.summary import Summary
 from judge.run.task import FOR_PEOPLE
 from judge.stats.intervals import Estimate, wilson
@@ -101,26 +101,8 @@ class LabelCounts:
         return counts
 
 
-def columns_of(run: Mapping[str, Any]) -> dict[str, str]:
-    """The columns that a described run read as fields, by the field's name."""
-    return dict(pair.split("=", 1) for pair in run.get("settings", {}).get("map", ()))
-
-
-@dataclass(frozen=True, slots=True)
-class AskedBy:
-    """What a described run asked: its rubrics by name, and the columns that it read as fields."""
-
-    rubrics: Mapping[str, Rubric]
-    columns: Mapping[str, str]
-
-    @classmethod
-    def of(cls, run: Mapping[str, Any]) -> AskedBy:
-        """Raises UsageError if an own rubric of the run cannot be read."""
-        return cls(described_rubrics(run), columns_of(run))
-
-
 def labels_beside(
-    line: Line, judgement: Judgement, run: AskedBy
+    line: Line, judgement: Judgement, run: RunDescription
 ) -> Iterator[tuple[LabelledItem, LabelPair | None]]:
     """The items of a line with labels, each with the label and its check's answer; None if the
     label cannot be held against it. Items without a label, or a majority, are left out."""
@@ -133,7 +115,7 @@ def labels_beside(
                 yield item, _pair(item, item.reference, checks[item.check], run)
 
 
-def _pair(item: LabelledItem, label: str, check: Check, run: AskedBy) -> LabelPair | None:
+def _pair(item: LabelledItem, label: str, check: Check, run: RunDescription) -> LabelPair | None:
     rubric = run.rubrics.get(check.name)
     if rubric is None:
         # How far a score may be from a label depends on the question's scale.
@@ -162,20 +144,15 @@ def _said(check: Check, values: Sequence[str | None]) -> tuple[Verdict, str]:
     return check.said(values[0])
 
 
-def empty_summary(runs: Iterable[Mapping[str, Any]], by: Sequence[str] = ()) -> Summary:
-    """A summary of no lines yet, with what the described runs say about their rubrics; raises
+def empty_summary(runs: RunDescriptions, by: Sequence[str] = ()) -> Summary:
+    """A summary of no lines yet, with what the descriptions say about the rubrics; raises
     UsageError if a rubric cannot be read."""
-    runs, rankings = [*runs], dict[str, dict[str, Sequence[str]]]()
-    for run in runs:
-        for name, pairs in run.get("rankings", {}).items():
-            rankings.setdefault(name, {}).update(pairs)
-    rubrics = {name: rubric for run in runs for name, rubric in described_rubrics(run).items()}
     return Summary(
         by,
-        scales_of(rubrics),
-        rankings=rankings,
-        counting=only_counted(runs),
-        pairs=pairs_of(rubrics),
+        scales_of(runs.rubrics),
+        rankings=runs.rankings,
+        counting=runs.only_counted,
+        pairs=pairs_of(runs.rubrics),
     )
 
 
@@ -183,15 +160,15 @@ def empty_summary(runs: Iterable[Mapping[str, Any]], by: Sequence[str] = ()) -> 
 class Overview:
     """Counts over output lines.
 
-    `described` has the descriptions of the runs by fingerprint; `runs` the verdicts by fingerprint
-    and workflow; `split` counts records with a check whose votes differ, `edited` those with edits
-    or dropped values; `judges` has the models that voted, with the versions that answered; `labels`
-    the labels beside answers, by check. `cost` is in dollars, without the `unpriced` lines, whose
-    cost is not known.
+    `described` has the descriptions of runs; `runs` the verdicts by fingerprint and workflow;
+    `split` counts records with a check whose votes differ, `edited` those with edits or dropped
+    values; `judges` has the models that voted, with the versions that answered; `labels` the labels
+    beside answers, by check. `cost` is in dollars, without the `unpriced` lines, whose cost is not
+    known.
     """
 
     summary: Summary
-    described: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    described: RunDescriptions = RunDescriptions()  # noqa: RUF009 (frozen)
     runs: dict[tuple[str | None, str | None], Counter[str]] = field(
         default_factory=lambda: defaultdict(Counter)
     )
@@ -202,7 +179,11 @@ class Overview:
     judges: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     labels: dict[str, LabelCounts] = field(default_factory=lambda: defaultdict(LabelCounts))
     spreads: dict[str, Distribution] = field(default_factory=dict)
-    _asked: dict[str, AskedBy] = field(default_factory=dict)
+
+    @property
+    def made_by(self) -> RunDescriptions:
+        """The descriptions of the runs that made these lines."""
+        return self.described.among(mark for mark, _ in self.runs)
 
     def add(self, line: Line, judgement: Judgement) -> list[LabelPair]:
         """Count one line, and return its labels with the judge's answers."""
@@ -225,10 +206,7 @@ class Overview:
         return [*self._add_labels(line, judgement)] if Own.knows(line.fields) else []
 
     def _add_labels(self, line: Line, judgement: Judgement) -> Iterator[LabelPair]:
-        mark = judgement.fingerprint or ""
-        if mark not in self._asked:
-            self._asked[mark] = AskedBy.of(self.described.get(mark) or {})
-        run = self._asked[mark]
+        run = self.described.of(judgement.fingerprint)
         for item, pair in labels_beside(line, judgement, run):
             counts = self.labels[item.check]
             counts.weights.add(item.weight)

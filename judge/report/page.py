@@ -29,10 +29,10 @@ from judge.records.lines import Line, Lines
 from judge.report import text
 from judge.report.compare import Comparison, compared
 from judge.report.entry import drawn, probability
-from judge.report.overview import Bar, LabelPair, Overview, columns_of, empty_summary
+from judge.report.overview import Bar, LabelPair, Overview, empty_summary
 from judge.report.runs import Run
-from judge.run.gates import GateOutcome, described_gates
-from judge.run.output import UNFINISHED, is_unfinished
+from judge.run.description import UNFINISHED, RunDescription, RunDescriptions
+from judge.run.gates import GateOutcome
 from judge.run.summary import Summary
 from judge.stats import intervals
 from judge.stats.intervals import Estimate, wilson
@@ -90,25 +90,15 @@ def between(share: Estimate) -> str:
     return "–" if low is None or high is None else f"{percent(low)} to {percent(high)}"
 
 
-def asked_by(described: Mapping[str, Any], overview: Overview) -> dict[str, str]:
+def asked_by(overview: Overview) -> dict[str, str]:
     """The questions of the checks that were made, in words, by name, as far as they are known."""
-    runs = (described.get(fingerprint) or {} for fingerprint, _ in overview.runs if fingerprint)
-    questions = [run["questions"] for run in runs if isinstance(run.get("questions"), dict)]
-    known = {name: words for asked in reversed(questions) for name, words in asked.items()}
-    return {
-        name: text.in_words(str(known[name])) for name in overview.summary.checks if name in known
-    }
+    known = overview.made_by.questions
+    return {n: text.in_words(str(known[n])) for n in overview.summary.checks if n in known}
 
 
-def gates_held(described: Mapping[str, Any], overview: Overview) -> list[GateOutcome]:
+def gates_held(overview: Overview) -> list[GateOutcome]:
     """The outcomes of the gates of the runs, over all records of the overview."""
-    runs = (described.get(fingerprint) or {} for fingerprint, _ in overview.runs if fingerprint)
-    return [gate.outcome(overview.summary) for gate in described_gates(runs)]
-
-
-def unfinished(described: Mapping[str, Any], overview: Overview) -> bool:
-    """Whether a run of these lines has not reached the end of its input."""
-    return any(is_unfinished(described.get(mark) or {}) for mark, _ in overview.runs if mark)
+    return [gate.outcome(overview.summary) for gate in overview.made_by.gates]
 
 
 def span(bar: Bar) -> str:
@@ -124,12 +114,12 @@ def dollars(overview: Overview) -> str:
     return f"{least}${overview.cost:,.{4 if 0 < overview.cost < 0.1 else 2}f}"
 
 
-def details(described: Any) -> dict[str, str]:
+def details(run: RunDescription) -> dict[str, str]:
     """The description of a run by name: its models, settings and rubrics. Gates have a table, and
     the top of the page says that a run is unfinished."""
     return {
         name: ", ".join(map(str, detail)) if isinstance(detail, list) else str(detail)
-        for name, detail in flat(described).items()
+        for name, detail in flat(run.content).items()
         if detail not in (None, "", [], {}) and name not in ("gates", UNFINISHED)
     }
 
@@ -137,10 +127,10 @@ def details(described: Any) -> dict[str, str]:
 class _Records:
     """The records that a page shows: JSON lines, compressed as they are added."""
 
-    def __init__(self, limit: int, runs: Sequence[Run], described: Mapping[str, Any]) -> None:
+    def __init__(self, limit: int, runs: Sequence[Run], described: RunDescriptions) -> None:
         self.shown: Counter[Verdict] = Counter()
         self._limit, self._runs = limit, runs
-        self._asked = {fingerprint: _asked(run) for fingerprint, run in described.items()}
+        self._asked = {mark: _asked(run) for mark, run in described.by_fingerprint.items()}
         self._keys: set[str] = set()
         self._pack, self._parts = zlib.compressobj(9), list[bytes]()
         self._sizes: Counter[bool] = Counter()
@@ -186,7 +176,7 @@ def render(
     lines: Lines,
     *,
     limit: int,
-    described: Mapping[str, Any] | None = None,
+    described: RunDescriptions = RunDescriptions(),  # noqa: B008 (frozen)
     by: Sequence[str] = (),
     title: str = "",
     date: str = "",
@@ -197,7 +187,7 @@ def render(
     records in common are runs, which are shown side by side.
 
     Args:
-        described: the description of each run, by fingerprint.
+        described: the descriptions of the runs.
         by: fields to count by (`a.b` is the field b of object a).
         title, date: the user's words.
 
@@ -205,10 +195,8 @@ def render(
         UsageError: none of the lines is judged, none has a field of `by`, or runs of the same
             records cannot be compared.
     """
-    described = described or {}
     whole, *parts = (
-        Overview(empty_summary(described.values(), by), described)
-        for _ in range(1 + len(lines.names))
+        Overview(empty_summary(described, by), described) for _ in range(1 + len(lines.names))
     )
     runs = [Run(name) for name in lines.names]
     records = _Records(limit, runs, described)
@@ -242,7 +230,6 @@ def render(
         counts=counts,
         lines=lines,
         records=records.packed(),
-        described=described,
     )
     return page, counts
 
@@ -262,15 +249,12 @@ def as_data(content: Any, *, ascii: bool = True) -> str:
         return json.dumps(plain, ensure_ascii=ascii)
 
 
-def _asked(run: Mapping[str, Any]) -> set[str]:
+def _asked(run: RunDescription) -> set[str]:
     """The normalised names of the fields that a run's own questions showed to judges, also as the
     records spell them; for a part of an object (`a.b`) also the object's."""
-    fields = {
-        name for keys in run.get("own_rubrics", {}).values() for name in keys.get("fields", ())
-    }
-    fields |= {keys["each"] for keys in run.get("own_rubrics", {}).values() if keys.get("each")}
-    columns = columns_of(run)
-    paths = fields | {columns[name] for name in fields & columns.keys()}
+    rubrics = run.own_rubrics.values()
+    fields = {name for rubric in rubrics for name in (*rubric.fields, rubric.each) if name}
+    paths = fields | {run.columns[name] for name in fields & run.columns.keys()}
     return normalised(paths | {path.partition(".")[0] for path in paths})
 
 
@@ -317,7 +301,7 @@ def templates() -> Environment:
     helpers = (
         meaning,
         *(percent, between, pass_share, details, asked_by),
-        *(gates_held, unfinished, dollars, wilson, probability),
+        *(gates_held, dollars, wilson, probability),
     )
     environment.globals |= {helper.__name__: helper for helper in helpers}
     environment.globals |= {"OUTCOMES": list(Verdict), "MEANINGS": MEANINGS}

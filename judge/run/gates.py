@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from judge.errors import UsageError, meant
@@ -261,14 +260,6 @@ class GateOutcome:
             "of": self.of,
             **undecided,
         }
-
-
-def described_gates(runs: Iterable[Mapping[str, Any]]) -> list[Gate]:
-    """The gates in the descriptions of runs, each once."""
-    lists = (run.get("gates") for run in runs)
-    contents = chain.from_iterable(each for each in lists if isinstance(each, list))
-    found = map(Gate.from_json, contents)
-    return [*dict.fromkeys(gate for gate in found if gate is not None)]
 
 
 def gates_of(rubrics: RubricSet) -> list[Gate]:

@@ -23,11 +23,10 @@ from judge.questions.rubric import Rubric
 from judge.records import Record, from_memory, read
 from judge.records.base import refuse_absent, stratum
 from judge.records.lines import FINISHED, REDONE
+from judge.run.description import description_file, refuse_foreign_description
 from judge.run.output import (
-    description_file,
     input_path,
     refuse_ending,
-    refuse_foreign_description,
     refuse_nameless,
     refuse_replacing,
     refuse_same,

@@ -1,4 +1,4 @@
-"""Files that a run writes: OUT (or standard output), the review, the description beside OUT.
+"""Files that a run writes: OUT (or standard output) and the review.
 
 A file grows by whole lines. Its earlier content stays until the first new line: a run that writes
 none leaves the file unchanged. If another program deletes, replaces or changes the file, the run
@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import json
 import os
-import re
 import select
 import shutil
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
-from typing import IO, Any
+from typing import IO
 
 from judge.errors import Unavailable, UsageError, unwritable
 from judge.locking import lock
 from judge.records.lines import Line
-from judge.records.read import InMemory, file_and_sheet
+from judge.records.read import file_and_sheet
 from judge.redact import printable
 from judge.verdict import Verdict
 
@@ -33,11 +31,6 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 _BINARY = getattr(os, "O_BINARY", 0)
 _AT_ONCE = getattr(select, "PIPE_BUF", 0)
 """Bytes that a writable pipe takes without blocking."""
-
-UNFINISHED = "unfinished"
-"""The key of a run in the description that has not reached the end of its input."""
-
-_FINGERPRINT = re.compile("[0-9a-f]{16}")
 
 
 class Sink:
@@ -295,55 +288,6 @@ def rank(line: Line | None) -> float:
     )
 
 
-# ---------------------------------------------------------------- the description beside OUT
-
-
-def description_file(out: Path) -> Path:
-    """The file beside OUT that describes, by fingerprint, how its lines were made; for a gzipped
-    OUT, that of the plain one."""
-    return out.parent / f"{out.name.removesuffix('.gz')}.run.json"
-
-
-def read_description(out: str | Path) -> dict[str, Any]:
-    """How the lines of OUT, or judgements in memory, were made, by fingerprint; empty if judge
-    wrote no description."""
-    runs = out.runs if isinstance(out, InMemory) else _description(Path(out))
-    return {**(runs or {})}
-
-
-def is_unfinished(run: Mapping[str, Any]) -> bool:
-    """Whether a described run was stopped before the end of its input, or is still going."""
-    return run.get(UNFINISHED) is True
-
-
-def described(out: Path) -> bool:
-    """Whether OUT has a description, which a run writes before its first line."""
-    return _description(out) is not None
-
-
-def _description(out: Path) -> dict[str, Any] | None:
-    try:
-        content = json.loads(description_file(out).read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return None
-    if not isinstance(content, dict) or not all(isinstance(run, dict) for run in content.values()):
-        return None
-    return content if all(map(_FINGERPRINT.fullmatch, content)) else None
-
-
-def write_description(out: Path, runs: Mapping[str, Any]) -> None:
-    """Write how the lines of OUT were made.
-
-    Raises:
-        JudgeError: the description cannot be written.
-    """
-    path = description_file(out)
-    try:
-        write_whole(path, json.dumps(runs, ensure_ascii=True, indent=1).encode() + b"\n")
-    except OSError as error:
-        raise unwritable(f"{path} cannot be written", error) from error
-
-
 # ---------------------------------------------------------------- names that are refused
 
 
@@ -393,16 +337,6 @@ def refuse_replacing(path: Path, flag: str = "-o") -> None:
         raise UsageError(
             f"{path} exists. Continue it (--resume), replace it (--overwrite), "
             f"or name another file with {flag}"
-        )
-
-
-def refuse_foreign_description(out: Path) -> None:
-    """Raises UsageError if the file with the name of OUT's description was not written by judge."""
-    path = description_file(out)
-    if path.is_dir() or (path.is_file() and path.stat().st_size and not described(out)):
-        raise UsageError(
-            f"{path} was not written by judge, and judge describes {out} in a file of "
-            "that name: rename it, or name another file with -o"
         )
 
 

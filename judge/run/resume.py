@@ -21,7 +21,8 @@ from judge.digest import digest
 from judge.errors import UsageError, unwritable
 from judge.records.base import flat
 from judge.records.lines import REDONE, Line, parsed
-from judge.run.output import UNFINISHED, described, read_description, real, reorder
+from judge.run.description import OBSERVED, described, read_description
+from judge.run.output import real, reorder
 from judge.run.task import RunInfo
 
 
@@ -233,10 +234,7 @@ def refuse_other(out: Path, line: Line, now: RunInfo) -> None:
 
 
 def _differences(before: Mapping[str, Any], now: RunInfo) -> str:
-    # How a server is asked, and which model answers, is not part of the question
-    # (docs/decisions/0039-..., 0040-...).
-    observed = ("adaptations", "answered_by", "gates", "own_rubrics", UNFINISHED)
-    observations: dict[str, Any] = dict.fromkeys(observed)
+    observations: dict[str, Any] = dict.fromkeys(OBSERVED)
     then, here = flat({**before, **observations}), flat({**now.described, **observations})
     names = {k for k in then.keys() | here.keys() if then.get(k) != here.get(k)}
     # If both runs have a question's words, they tell more than its rubric's digest.

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from judge.configuration import user_file
 from judge.errors import UsageError, meant, nearest
@@ -19,28 +19,6 @@ from judge.workflows import Workflow
 from judge.workflows.load import load_workflow, workflow_names
 
 _SUFFIXES = (".yaml", ".yml")
-
-
-def own_rubrics(run: Mapping[str, Any]) -> dict[str, Rubric]:
-    """The user's own rubrics of a described run, by name; raises UsageError if one cannot be
-    read."""
-    return {name: Rubric.from_dict(keys) for name, keys in run.get("own_rubrics", {}).items()}
-
-
-def described_rubrics(run: Mapping[str, Any]) -> dict[str, Rubric]:
-    """All rubrics of a described run by name, except shipped ones that have changed since; raises
-    as `own_rubrics`."""
-    own = own_rubrics(run)
-    digests = {name: mark for name, mark in run.get("rubrics", {}).items() if name not in own}
-    shipped = {name: builtin().get(name) or ready(name) for name in digests}
-    same = {name: r for name, r in shipped.items() if r and r.digest == digests[name]}
-    return own | same
-
-
-def only_counted(runs: Iterable[Mapping[str, Any]]) -> bool:
-    """Whether no answer passes or fails in any of the described runs; raises as `own_rubrics`."""
-    pairs = [(own_rubrics(run), name) for run in runs for name in run.get("rubrics", ())]
-    return bool(pairs) and all(name in own and own[name].rule.counts for own, name in pairs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,14 +17,12 @@ from judge.judging.limits import Budget, record_turn
 from judge.records import Record
 from judge.records.lines import Line, bad_input, renamed
 from judge.run.batches import left_at_provider
+from judge.run.description import UNFINISHED, read_description, write_description
 from judge.run.job import Job
 from judge.run.output import (
-    UNFINISHED,
     Sink,
-    read_description,
     real,
     sort_review,
-    write_description,
 )
 from judge.run.report import Report
 from judge.run.stream import MAX_BUFFERED, Stop, interrupts

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from judge.errors import UsageError
 from judge.judgement import Judgement
@@ -16,9 +15,10 @@ from judge.records.lines import Line, Lines
 from judge.report.files import make_table
 from judge.report.sheet import questions_about
 from judge.run.decisions import Decisions, decide
+from judge.run.description import RunDescriptions
 from judge.run.job import files_of
-from judge.run.output import rank, read_description
-from judge.run.rubrics import RubricSet, own_rubrics
+from judge.run.output import rank
+from judge.run.rubrics import RubricSet
 from judge.run.task import FOR_PEOPLE
 from judge.settings import Settings
 from judge.verdict import PERSON, Check, Verdict, last_of_each
@@ -93,12 +93,11 @@ def review(
 
 def _of_run(lines: Path, settings: Settings) -> tuple[Settings, Callable[[str], Rubric]]:
     """The settings with the columns of the run that wrote the lines, and its rubrics by name."""
-    runs: list[dict[str, Any]] = [*read_description(lines).values()]
-    own = {name: rubric for run in runs for name, rubric in own_rubrics(run).items()}
-    columns = next((run.get("settings", {}).get("map") for run in runs), None)
-    if columns and not settings.map:
-        settings = settings.model_copy(update={"map": tuple(columns)})
-    rubrics = RubricSet.of(settings, [*own.values()])
+    runs = RunDescriptions.beside(lines)
+    if runs.columns and not settings.map:
+        columns = tuple(f"{name}={column}" for name, column in runs.columns.items())
+        settings = settings.model_copy(update={"map": columns})
+    rubrics = RubricSet.of(settings, [*runs.own_rubrics.values()])
 
     def rubric_of(name: str) -> Rubric:
         if name not in rubrics.by_name:

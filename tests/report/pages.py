@@ -14,6 +14,7 @@ from judge.records import Problem, Record
 from judge.records.lines import Lines
 from judge.report.page import render
 from judge.report.text import UNSEEN
+from judge.run.description import RunDescriptions
 
 VOID = frozenset({"meta", "input", "br", "img", "link", "hr", "path", "rect"})
 
@@ -120,7 +121,11 @@ def items(lines: Iterable[Mapping[str, Any] | str], source: str = "out.jsonl") -
 def page(lines: Iterable[Mapping[str, Any] | str], limit: int = 200, source: str = "o") -> str:
     told = [line["judge"] for line in lines if isinstance(line, Mapping) and "judge" in line]
     known = {one.get("fingerprint") or "": {"judge": [one.get("fingerprint")]} for one in told}
-    return render(Lines(items(lines, source), [source]), limit=limit, described=known)[0]
+    return render(
+        Lines(items(lines, source), [source]),
+        limit=limit,
+        described=RunDescriptions.from_json(known),
+    )[0]
 
 
 def plain(text: str) -> str:

@@ -22,6 +22,7 @@ from judge.records.lines import Lines
 from judge.report.entry import LARGEST, Quotes
 from judge.report.page import render
 from judge.report.text import changes, visible
+from judge.run.description import RunDescriptions
 from judge.verdict import Answer, Verdict
 from tests.report.pages import (
     Seen,
@@ -200,7 +201,9 @@ def test_what_the_judge_was_asked_about_stands_first() -> None:
     run = {"own_rubrics": own, "settings": {"map": ["text=E-Mail"]}}
     for described, names in (({"f1": run}, ["E-Mail", "country"]), ({}, ["country", "E-Mail"])):
         lines = Lines(items([line]), ["o"])
-        (entry,) = entries(render(lines, limit=1, described=described)[0])
+        (entry,) = entries(
+            render(lines, limit=1, described=RunDescriptions.from_json(described))[0]
+        )
         assert [field[0] for field in entry["texts"]] == names
 
 
@@ -343,7 +346,9 @@ def test_each_verdict_means_what_happened_and_a_question_is_in_words() -> None:
     assert told["error"] == f"1 of 2: {mend}; the others: {again} asks again"
 
     asked = {"f1": {"questions": {"a": 'Does the story show that "{{ value }}"?'}}}
-    html = render(Lines(items([unsure]), ["o"]), limit=9, described=asked)[0]
+    html = render(
+        Lines(items([unsure]), ["o"]), limit=9, described=RunDescriptions.from_json(asked)
+    )[0]
     assert "<h1>Does the story show that &#34;[value]&#34;?</h1>" in html
 
 
@@ -359,7 +364,12 @@ def test_scores_labels_cost_and_questions_are_told() -> None:
     scale = {"name": "polite", "question": "How polite is it?", "answers": ["1", "2", "3", "4"]}
     run: dict[str, Any] = {"questions": questions, "own_rubrics": {"polite": {**scale, "pass": []}}}
     asked = {"f1": run}
-    html = render(Lines(items([*lines, unsure]), ["o"]), limit=9, described=asked, date="May 1")[0]
+    html = render(
+        Lines(items([*lines, unsure]), ["o"]),
+        limit=9,
+        described=RunDescriptions.from_json(asked),
+        date="May 1",
+    )[0]
     words = Seen(html).words
     for told in (
         "Judge report · May 1",

@@ -18,8 +18,8 @@ from judge.configuration import resolve
 from judge.errors import Exit, Unavailable, UsageError
 from judge.records import content_hash
 from judge.records.lines import Line
+from judge.run.description import description_file
 from judge.run.job import Job
-from judge.run.output import description_file
 from judge.run.panels import Resources
 from judge.run.report import Report
 from judge.run.resume import unmatched_file
