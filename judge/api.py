@@ -327,11 +327,11 @@ def load_results(outputs: Pathlike | Sequence[Pathlike]) -> Judgements:
     Raises:
         UsageError: a file cannot be read, or has no line of `judge validate`.
     """
-    from judge.run.output import read_description
+    from judge.run.description import read_description
 
     sources = texts(outputs)
     lines = Lines.read(sources)
-    runs = {mark: run for source in sources for mark, run in read_description(source).items()}
+    runs = read_description(*sources)
     found = Judgements(
         judgement.model_copy(update={"record": line.fields, "runs": runs})
         for line, judgement in lines

@@ -68,11 +68,10 @@ class Judgements(list[Judgement]):
             UsageError: no record has one of these fields.
         """
         from judge.report.overview import empty_summary
-        from judge.run.output import read_description
+        from judge.run.description import RunDescriptions
 
         sources = sources_of(self)
-        runs = (run for source in sources for run in read_description(source).values())
-        summary = empty_summary(runs, texts(by))
+        summary = empty_summary(RunDescriptions.beside(*sources), texts(by))
         for line, _ in Lines.read(sources):
             summary.add(line)
         if self and (absent := summary.absent) is not None:

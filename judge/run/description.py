@@ -36,11 +36,11 @@ def description_file(out: Path) -> Path:
     return out.parent / f"{out.name.removesuffix('.gz')}.run.json"
 
 
-def read_description(out: str | Path) -> dict[str, Any]:
-    """How the lines of OUT, or judgements in memory, were made, by fingerprint; empty if judge
+def read_description(*outs: str | Path) -> dict[str, Any]:
+    """How the lines of files, or judgements in memory, were made, by fingerprint; empty if judge
     wrote no description."""
-    runs = out.runs if isinstance(out, InMemory) else _description(Path(out))
-    return {**(runs or {})}
+    known = (out.runs if isinstance(out, InMemory) else _description(Path(out)) for out in outs)
+    return {mark: run for runs in known for mark, run in (runs or {}).items()}
 
 
 def described(out: Path) -> bool:
@@ -147,7 +147,7 @@ class RunDescriptions:
     @classmethod
     def beside(cls, *outs: str | Path) -> Self:
         """Those beside files of output lines, or of judgements in memory."""
-        return cls.from_json(_joined(map(read_description, outs)))
+        return cls.from_json(read_description(*outs))
 
     @classmethod
     def from_json(cls, runs: Mapping[str, Mapping[str, Any]]) -> Self:
