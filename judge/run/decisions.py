@@ -14,9 +14,10 @@ from typing import Any
 from judge.errors import UsageError, unwritable
 from judge.questions.rubric import Rubric
 from judge.reasons import reason_of
-from judge.records import Record, read
+from judge.records import Record, read, typed
 from judge.records.answers import OWN_ANSWERS, spelt_as
 from judge.records.base import RESERVED
+from judge.records.kinds import RECORD
 from judge.records.labels.items import LabelledItem, OwnByFields, label_key
 from judge.records.labels.matching import other_question
 from judge.records.lines import MAX_OUTPUT_LINE, Line, written
@@ -118,13 +119,14 @@ class Decisions:
             return line
         self.unmatched.discard(key)
         # The record as it is now: with rewritten texts, and without dropped values.
-        record = _record(line.fields, columns)
+        record = _record(line.fields, line.workflow, columns)
         judgement = line.judgement()
         checks = [c for c in judgement.checks if c.by != PERSON or c.name not in asked]
         judged = {check.name: check for check in checks}
         for name, given in answers.items():
-            if record.label or not self._rubric_of(name).rule.equals_label:
-                shown = _record(self._shown[key], columns)
+            rubric = self._rubric_of(name)
+            if not rubric.rule.equals_label or spelt_as(record.label, rubric.answers):
+                shown = _record(self._shown[key], line.workflow, columns)
                 checks += self._check(name, given, record, shown, judged.get(name))
         if checks == [*judgement.checks]:
             return line
@@ -186,8 +188,14 @@ class Decisions:
         )
 
 
-def _record(fields: Mapping[str, Any], columns: Mapping[str, str] = MappingProxyType({})) -> Record:
-    return Record("", 0, dict(fields), columns=columns).of_kind()
+def _record(
+    fields: Mapping[str, Any],
+    workflow: str | None = None,
+    columns: Mapping[str, str] = MappingProxyType({}),
+) -> Record:
+    """The record as the workflow saw it: the user's own questions see any record as it is."""
+    record = Record("", 0, dict(fields), columns=columns)
+    return record.of_kind(RECORD) if workflow == RECORD else typed(record)
 
 
 def _key(fields: Mapping[str, Any]) -> str:

@@ -234,6 +234,27 @@ def test_a_record_with_one_question_left_open_goes_to_people_again(typed: Typed)
     assert [len(lines(typed, f"{n}.jsonl")) for n in range(3)] == [1, 1, 0]
 
 
+def test_a_persons_answer_is_held_against_the_label_as_the_judges_is(typed: Typed) -> None:
+    """The judge says yes to all; people say no, which passes for records with the label no."""
+    typed.write("r.jsonl", [{"id": n, "text": n, "label": n} for n in ("yes", "no", "other")])
+    rules = {"same": {"pass": "= label"}, "by_label": {"pass_by_label": {"no": "no"}}}
+    for name, rule in rules.items():
+        rubric = {"name": name, "question": "Kind?", "fields": ["text"], **rule}
+        (typed.folder / f"{name}.yaml").write_text(json.dumps(rubric))
+    run = ("validate", "r.jsonl", "--rubric", "./same.yaml", "--rubric", "./by_label.yaml")
+    run += ("-m", "scripted:yes.yaml", "-o", "o.jsonl", "--review", "p.jsonl")
+    assert typed(*run, "--review-verdicts", "pass,fail").returncode == 0
+    labels = {"same": "no", "by_label": "no"}
+    typed.write("d.jsonl", [{**line, "labels": labels} for line in lines(typed, "p.jsonl")])
+    assert typed(*run, "--resume", "--decisions", "d.jsonl").returncode == 0
+    decided = [
+        {c["check"]: c["verdict"] for c in line["judge"]["checks"] if c["by"] == "person"}
+        for line in lines(typed, "o.jsonl")
+    ]
+    passes = {"same": "pass", "by_label": "pass"}
+    assert decided == [{"same": "fail", "by_label": "fail"}, passes, {"by_label": "fail"}]
+
+
 def test_a_list_of_answers_to_a_check_without_entries_is_refused(judged: Typed) -> None:
     decide(judged, m2=["yes", "no"])
     code, out, told = judged.text(*RUN, "--resume", "--decisions", "review.jsonl")
