@@ -169,10 +169,10 @@ class RubricSet:
         return {*steps, *self.own}
 
     def _without_idle_steps(self) -> Self:
-        """These without what a file, which serves several runs, says about other runs' steps; a
-        name that is nearly one of this run's stays, and is refused."""
+        """These without what a variable or file, which serve several runs, says about other runs'
+        steps; a name that is nearly one of this run's stays, and is refused."""
         models = self.settings.model_for
-        if not models or self.settings.given("model_for"):
+        if not models or self.settings.typed("model_for"):
             return self
         steps = self._steps()
         by_step = {n: model for n, model in models.items() if n in steps or nearest(n, steps)}

@@ -147,6 +147,7 @@ def test_variables_that_do_not_apply_change_nothing(
     assert verdicts[0] == verdicts[1]
     with monkeypatch.context() as repairing:
         repairing.setenv("JUDGE_REPAIR", "1")
+        repairing.setenv("JUDGE_MODEL_FOR", "insertion=openai:without-a-key")
         assert typed.text(*runs[1]) == after[1]
     for name, value in {"ON": "gone", "ANSWERS": "a,b", "PASS": "a", "NAME": "n"}.items():
         monkeypatch.setenv(f"JUDGE_{name}", value)
