@@ -65,11 +65,13 @@ class Decisions:
                         f"--decisions {path}, line {item.line}: {item.problem.message}"
                     )
                 continue
-            if item.reference is None or item.reference in OWN_ANSWERS:
+            if item.reference is None:
                 continue
             place = f"--decisions {path}, line {item.record.line}: {item.check}"
             rubric = rubric_of(item.check)
             answer = spelt_as(item.reference, rubric.answers)
+            if answer is None and item.reference in OWN_ANSWERS:
+                continue
             if answer is None:
                 choices = ", ".join(rubric.answers)
                 raise UsageError(f"{place} must be one of {choices}, not {item.reference!r}")
@@ -181,9 +183,10 @@ class Decisions:
             name=name,
             by=PERSON,
             verdict=verdict,
+            counted=rubric.answers if rubric.graded else (),
             evidence=evidence,
             answer=alone if labels else None,
-            score=float(alone) if alone and rubric.scale else None,
+            score=float(alone) if alone and rubric.scale and not rubric.each else None,
             reason=reason,
         )
 

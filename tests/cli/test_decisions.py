@@ -255,6 +255,35 @@ def test_a_persons_answer_is_held_against_the_label_as_the_judges_is(typed: Type
     assert decided == [{"same": "fail", "by_label": "fail"}, passes, {"by_label": "fail"}]
 
 
+def test_answers_of_every_form_count_as_the_judges_would(typed: Typed) -> None:
+    """Labels and scores of entries, without a mean, and a tie."""
+    typed.write("r.jsonl", [{"id": "r", "a": "x", "b": "y", "parts": ["one"]}])
+    rules: dict[str, dict[str, Any]] = {
+        "mood": {"each": "parts", "answers": ["warm", "rude"]},
+        "rate": {"each": "parts", "answers": [1, 2, 3]},
+        "best": {"compare": ["a", "b"], "tie": True},
+    }
+    for name, rule in rules.items():
+        (typed.folder / f"{name}.yaml").write_text(
+            json.dumps({"name": name, "question": "?"} | rule)
+        )
+    said = {"mood": "warm", "rate": "1", "best": "1"}
+    replies = [
+        {"when": {"rubric": n}, "reply": {"quote": None, "reason": "", "answer": a}}
+        for n, a in said.items()
+    ]
+    model = typed.script("j.yaml", replies)
+    run = ("validate", "r.jsonl", "-m", model, "-o", "o.jsonl", "--summary", "s.json")
+    run += tuple(word for name in rules for word in ("--rubric", f"./{name}.yaml"))
+    assert typed(*run, "--review", "p.jsonl").returncode == 0
+    labels = {"mood": ["rude"], "rate": ["2"], "best": "Tie"}
+    typed.write("d.jsonl", [{**line, "labels": labels} for line in lines(typed, "p.jsonl")])
+    assert typed(*run, "--resume", "--decisions", "d.jsonl").returncode == 0
+    summary = json.loads(typed.read("s.json"))
+    assert summary["answers"] == {"mood": {"rude": 1}, "rate": {"2": 1}, "best": {"tie": 1}}
+    assert "scores" not in summary and summary["verdicts"] == {"answered": 1}
+
+
 def test_a_list_of_answers_to_a_check_without_entries_is_refused(judged: Typed) -> None:
     decide(judged, m2=["yes", "no"])
     code, out, told = judged.text(*RUN, "--resume", "--decisions", "review.jsonl")
