@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from judge.errors import BackendError, UsageError, missing_extra
-from judge.redact import redacted
+from judge.redact import in_utf8, redacted
 from judge.version import __version__
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ def _open(
 
     kind = SpanKind.CLIENT if "server.address" in attributes else SpanKind.INTERNAL
     with run.tracer.start_as_current_span(
-        redacted(name),
+        _text(name),
         kind=kind,
         attributes=_clean(attributes),
         record_exception=False,
@@ -215,16 +215,21 @@ def _failed(span: OpenTelemetrySpan, kind: str, message: str = "") -> None:
     from opentelemetry.trace import StatusCode
 
     span.set_attribute("error.type", kind)
-    span.set_status(StatusCode.ERROR, redacted(message) or None)
+    span.set_status(StatusCode.ERROR, _text(message) or None)
 
 
 def _clean(attributes: Attributes) -> dict[str, Any]:
     """The attributes that are known, with secrets redacted."""
     return {
-        name: redacted(value) if isinstance(value, str) else value
+        name: _text(value) if isinstance(value, str) else value
         for name, value in attributes.items()
         if value is not None
     }
+
+
+def _text(text: str) -> str:
+    """The text without secrets; OTLP takes no lone surrogate."""
+    return in_utf8(redacted(text))
 
 
 # ---------------------------------------------------------------- records, checks, calls

@@ -36,11 +36,17 @@ from judge.questions.python_checks import PythonFunction
 from judge.questions.replies import YES_NO, form_names, form_of, one_answer, whole_reply
 from judge.questions.templates import fault
 from judge.records.answers import spelling
-from judge.records.kinds import kind_names
+from judge.records.base import RESERVED
+from judge.records.kinds import RECORD, kind_names
 from judge.records.names import entry_name
 
 NAME = r"[a-z][a-z0-9_]*"
 NAMING = "a name has small letters, digits and _, as in clear_words"
+TAKEN = {
+    RECORD: "it stands for whole records, in gates and tables",
+    RESERVED: "columns of tables begin with it",
+}
+"""Names that no check can have, and why."""
 _LABELS = tuple({"label": label} for label in get_args(Label))
 
 
@@ -140,6 +146,8 @@ class RubricKeys(Section):
     def _plain(cls, name: str) -> str:
         if not re.fullmatch(rf"{NAME}(\.{NAME})?", name):
             raise ValueError(NAMING)
+        if name in TAKEN:
+            raise ValueError(f"{TAKEN[name]}; choose another name")
         return name
 
     @field_validator("system_message")

@@ -215,7 +215,9 @@ class Line:
         told = [f"{name}: {_short(part)}" for name, part in parts.items() if part is not None]
         told += [f"score: {score:g}"] if isinstance(score, int | float) and 0 < score < 1 else []
         why = "; ".join(map(str, filter(None, [*told, self.reason])))
-        check = {"check": str(self.content.get("condition")), "verdict": verdict, "reason": why}
+        answer = None if parts["answer"] is None else _short(parts["answer"])
+        name = str(self.content.get("condition"))
+        check = {"check": name, "verdict": verdict, "answer": answer, "reason": why}
         graded = isinstance(steps, dict) and has_parts(steps) and steps.get("checks")
         changes = {"workflow": self.benchmark, "reason": why, "checks": [check, *(graded or ())]}
         return Judgement.model_validate({**self.content, **changes})

@@ -11,9 +11,9 @@ from typing import Self
 from judge.configuration import user_file
 from judge.errors import UsageError, meant, nearest
 from judge.questions.from_flags import rubrics_from_flags, test_from_flag
+from judge.questions.keys import TAKEN
 from judge.questions.ready_made import builtin, ready, ready_made
 from judge.questions.rubric import ASKED, Rubric, load
-from judge.records.kinds import RECORD
 from judge.settings import Settings, flag, option
 from judge.workflows import Workflow
 from judge.workflows.load import load_workflow, workflow_names
@@ -282,8 +282,7 @@ def _asked(settings: Settings) -> list[Rubric]:
     usual = [f"{ASKED}_{number}" for number in range(1, len(questions) + 1)]
     names = names or ((ASKED,) if len(questions) == 1 else tuple(usual))
     for name in names:
-        if names.count(name) > 1 or name == RECORD:
-            why = "it stands for whole records" if name == RECORD else "it is named twice"
+        if why := TAKEN.get(name) or (names.count(name) > 1 and "it is named twice"):
             raise UsageError(f"--name {name}: {why}; choose another name")
     return _tests(settings) + [
         rubric

@@ -339,6 +339,19 @@ def test_a_full_disk_ends_with_4(judge: Typed, command: str) -> None:
     assert code == 4 and "full.csv cannot be written" in err
 
 
+def test_the_answers_of_a_measured_model_are_in_its_table(judge: Typed) -> None:
+    """As `judge evaluate` writes them: each condition is a check, and its answer may be a list."""
+
+    def answered(condition: str, answer: Any) -> dict[str, Any]:
+        outcome = {"benchmark": "cqbench", "condition": condition, "outcome": "answered"}
+        content = {"verdict": "fail", **outcome, "answer": answer, "score": 0.0}
+        return {"id": f"1/{condition}", "condition": condition, "gold": "A", "judge": content}
+
+    judge.write("e.jsonl", [answered("attitude", "B"), answered("selection", ["B", "C"])])
+    one, two = csv.DictReader(io.StringIO(export(judge, "e.csv", "e.jsonl").decode()))
+    assert (one["attitude.answer"], two["selection.answer"]) == ("B", '["B", "C"]')
+
+
 def test_the_answer_of_scores_is_their_mean(typed: Typed) -> None:
     """Of the votes 5, 5, 1 it is neither the last nor the majority."""
     typed.write("in.jsonl", [{"id": "r", "text": "Hm."}])

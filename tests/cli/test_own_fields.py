@@ -128,6 +128,9 @@ def test_what_is_printed_of_a_quote_is_the_texts_own_words(typed: Typed) -> None
         (("--ask", "Is {{ it }} so?"), "--ask: unknown variable 'it'"),
         (("--on", "email"), "--on needs --ask"),
         (("--workflow", "record"), "add --ask or --rubric"),
+        (("--ask", "So?", "--name", "record"), "--name record: it stands for whole records"),
+        # Its columns would replace the record's verdict in every table.
+        (("--ask", "So?", "--name", "judge"), "--name judge: columns of tables begin with it"),
     ],
 )
 def test_what_cannot_be_asked_is_said(

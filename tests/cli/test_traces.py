@@ -287,3 +287,14 @@ def test_a_model_without_a_server_is_traced_without_an_address(
         for pair in found(memory, name)
     ]
     assert "server.address" not in attributes and attributes["gen_ai.operation.name"] == "chat"
+
+
+def test_a_lone_surrogate_is_sent_as_its_escape(
+    memory: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A text cut in the middle of an emoji has one; OTLP's text is UTF-8."""
+    judged(monkeypatch, tmp_path, "Ann\ud83d", traces=True, trace_text=True)
+    ((_, record),) = found(memory, "record")
+    assert record["judge.record"] == "Ann\\ud83d"
+    sent = [str(call["gen_ai.input.messages"]) for _, call in found(memory, "chat m")]
+    assert "Thanks, Ann\\ud83d" in "".join(sent), sent

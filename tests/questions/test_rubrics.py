@@ -359,6 +359,8 @@ VALUE = OWN.replace("fields", "reply: SpeechesFound\neach: values\nfields")
         (SHORT + EXAMPLE.format("{reason: R, answer: ja}"), ":4: examples: ", "yes or no"),
         ("name: a\nquestions: {B c: Q?}", ":2: questions.B c: ", "small letters"),
         ("name: a\ntone: x\nquestions: {b: Q?}", ":2: tone: ", "unknown key"),
+        (SHORT.replace("own", "record"), ":1: name: ", "it stands for whole records"),
+        (SHORT.replace("own", "judge"), ":1: name: ", "columns of tables begin with it"),
         (
             "name: a\nquestions: {b: {question: ''}}",
             ":2: questions.b.question: ",
