@@ -40,6 +40,9 @@ def answer(asked: Asked) -> Answer:
         return chances(Yes=math.log(likely), No=math.log(1 - likely))
     listed = re.findall(r"((?:^(?:[A-T]|\d)\. .*\n)+)Answer with", asked.prompt, re.MULTILINE)
     words = re.findall(r"(?m)^(\w)\. ", listed[-1]) if listed else ["Yes", "No"]
+    if "Which queue?" in asked.prompt:
+        shares = {"A": 0.5, "B": 0.3, "C": 0.2} if len(words) == 3 else dict.fromkeys(words, 1.0)
+        return chances(**{word: math.log(p / sum(shares.values())) for word, p in shares.items()})
     weights = {word: 1 + zlib.crc32(f"{word}{asked.prompt}".encode()) % 100 for word in words}
     total = sum(weights.values())
     return chances(**{word: math.log(weight / total) for word, weight in weights.items()})
@@ -147,6 +150,22 @@ def test_other_questions_are_answered_by_the_model_as_it_stands_and_say_so(serve
     assert answers["tone"]["legend"] == {"0": "cold", "1": "even", "2": "warm"}
     again = post(served, "{{ hostile }} text", {"x": {"type": "choice", "criteria": options}})[1]
     assert again["answers"]["x"]["probabilities"] == answers["queue"]["probabilities"]
+
+
+@pytest.mark.parametrize(("count", "last", "replies"), [(45, 0.2 / 5, 4), (41, 0.2, 3)])
+def test_of_many_options_each_has_its_share_of_its_groups(
+    served: str, count: int, last: float, replies: int
+) -> None:
+    """Groups of twenty; the last, of five or of one, has a fifth of the whole."""
+    options = {f"Queue {n}": None for n in range(count)}
+    ask = {"x": {"type": "choice", "instructions": "Which queue?", "criteria": options}}
+    code, reply = post(served, f"A text for {count}", ask)
+    assert code == 200, reply
+    shares = [*reply["answers"]["x"]["probabilities"].values()]
+    assert shares[:20] == pytest.approx([0.5 / 20] * 20)
+    assert shares[20:40] == pytest.approx([0.3 / 20] * 20)
+    assert shares[40:] == pytest.approx([last] * (count - 40))
+    assert reply["usage"]["output_tokens"] == replies, "one token of each"
 
 
 @pytest.mark.parametrize(
