@@ -118,11 +118,14 @@ class Line:
 
     @property
     def lacks_votes(self) -> bool:
-        """Whether the record abstains for want of a vote that another reply could give."""
-        return self.verdict == Verdict.ABSTAIN and any(
-            check["verdict"] == Verdict.ABSTAIN and Check.model_validate(check).lacks_votes
-            for check in self.last_checks.values()
-        )
+        """Whether the record abstains for want of a vote that another reply could give, or with
+        votes that cannot be read, such as after an edit by hand."""
+        checks = self.last_checks.values() if self.verdict == Verdict.ABSTAIN else ()
+        try:
+            parts = [Check.model_validate(c) for c in checks if c["verdict"] == Verdict.ABSTAIN]
+        except ValidationError:
+            return True
+        return any(check.lacks_votes for check in parts)
 
     @property
     def asked(self) -> bool:

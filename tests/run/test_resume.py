@@ -254,6 +254,18 @@ def test_a_line_that_judge_did_not_write_is_refused_by_its_number(room: Room, mi
         assert room.out.read_bytes() == content
 
 
+def test_an_abstention_whose_votes_cannot_be_read_is_judged_again(room: Room) -> None:
+    whole = room.undisturbed(POOL[:2])
+    first, second = map(json.loads, whole.splitlines())
+    for part in (first["judge"], *first["judge"]["checks"]):
+        part["verdict"] = "abstain"
+    first["judge"]["checks"][0]["votes"][0]["verdict"] = "perhaps"
+    found, report = room.resumed(
+        b"".join(json.dumps(line).encode() + b"\n" for line in (first, second))
+    )
+    assert found.splitlines()[0] == whole.splitlines()[0] and report.summary.resumed == 1
+
+
 def test_a_kill_while_out_is_put_in_order_loses_nothing(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
