@@ -77,7 +77,7 @@ class Decisions:
                 raise UsageError(f"{place} must be one of {choices}, not {item.reference!r}")
             fields = fields_of[item.record.line]
             line = Line.of(fields)
-            if item.number and (why := _no_entry(rubric, item.number, line, fields)):
+            if item.number and (why := _no_entry(rubric, item, line, fields)):
                 raise UsageError(f"{place} {why}")
             self._shown[_key(fields)] = dict(fields if line is None else line.fields)
             given = self._answers.setdefault(_key(fields), {}).setdefault(item.check, {})
@@ -239,12 +239,11 @@ def _of_judges(judged: Check | None, entries: Sequence[str]) -> Iterator[Answer]
 
 
 def _no_entry(
-    rubric: Rubric, number: int, line: Line | None, fields: Mapping[str, Any]
+    rubric: Rubric, item: LabelledItem, line: Line | None, fields: Mapping[str, Any]
 ) -> str | None:
-    """Why there is no entry with this number to answer; None if there may be one."""
+    """Why there is no entry that the item can be about; None if there may be one."""
     if rubric.each is None:
         return "is not asked of entries: give one answer, not a list"
     count = len(_record(fields if line is None else line.fields).entries(rubric.each))
-    return (
-        f"has {number} answers or more, and {rubric.each} {count}" if 0 < count < number else None
-    )
+    number = max(item.number, item.of)
+    return f"has {number} answers, and {rubric.each} {count}" if 0 < count < number else None

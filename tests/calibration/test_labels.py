@@ -16,7 +16,7 @@ from judge.calibration.labels import CalibrationJob, gather
 from judge.calibration.observe import key_of, record_for
 from judge.calibration.split import split
 from judge.errors import UsageError
-from judge.questions.ready_made import builtin
+from judge.questions.ready_made import builtin, ready
 from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.labels import LabelledItem
@@ -237,6 +237,28 @@ def test_why_an_item_cannot_be_put_to_a_judge(
     item = LabelledItem(Record("", 0, fields, name="a"), check, number=number, gold="yes")
     problem = record_for(item, builtin()[check]).problem
     assert problem is not None and problem.message.startswith(told)
+
+
+def test_answers_in_a_list_are_held_against_no_other_entries(tmp_path: Path) -> None:
+    """An empty claim is no entry, so that the second of three answers is not about claim two."""
+    claims = ["", "It is red.", "It is round."]
+    lines = [
+        {
+            "id": "a",
+            "contexts": ["x"],
+            "claims": claims,
+            "labels": {"faithful": [None, "yes", None]},
+        },
+        {"id": "b", "contexts": ["x"], "claims": claims[1:], "labels": {"faithful": ["yes", "no"]}},
+    ]
+    path = tmp_path / "labels.jsonl"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    rubric = ready("faithful")
+    assert rubric is not None
+    items = gather(CalibrationJob((str(path),)), {"faithful": rubric}.__getitem__)[0]["faithful"]
+    problems = [record_for(item, rubric).problem for item in items]
+    told = "the label has 3 answers, and claims 2 entries that are not empty"
+    assert [problem and problem.message for problem in problems] == [told, None, None]
 
 
 def test_the_reference_stands_in_for_a_label_that_the_record_lacks() -> None:

@@ -84,6 +84,7 @@ class LabelledItem:
         read_as: the labels that `answered` read as another answer, each with that answer.
         named: the check that the label names, if it was taken for another.
         written: the answers as the file spells them, by their normal form.
+        of: the length of the list of answers that this one is of (0: there is no list).
     """
 
     record: Record
@@ -101,6 +102,7 @@ class LabelledItem:
     read_as: Mapping[str, str] = field(default_factory=dict)
     named: str | None = None
     written: Mapping[str, str] = field(default_factory=dict, compare=False)
+    of: int = 0
 
     def spelt(self, answer: str) -> str:
         """An answer as the file spells it."""
@@ -296,7 +298,9 @@ class Own(LabelSet):
         weight = _weight(people_fields)
         for check, numbered in answers_by_check.items():
             spelt = written([fields["labels"].get(check)])
-            settled = any(check in (p.get("labels") or {}) for p in people_fields.values())
+            by_people = [p["labels"] for p in people_fields.values() if p.get("labels")]
+            settled = any(check in answers for answers in by_people)
+            of = max(_longest(given.get(check)) for given in (fields["labels"], *by_people))
             for number, answers in numbered.items():
                 self._most = max(number, self._most)
                 annotations = tuple(
@@ -312,7 +316,7 @@ class Own(LabelSet):
                 )
                 gold = answers.get(None)
                 item_of = LabelledItem(record, check, number, gold, annotations, slices)
-                yield replace(item_of, settled=settled, weight=weight, written=spelt)
+                yield replace(item_of, settled=settled, weight=weight, written=spelt, of=of)
 
     def rest(self) -> Iterator[LabelledItem]:
         return (item for item in super().rest() if item.gold or item.annotations or item.settled)
@@ -338,6 +342,12 @@ class OwnByFields(Own):
     """The project's own form where a record is known by its fields (`label_key`), not by its id."""
 
     unique_ids = False
+
+
+def _longest(answers: object) -> int:
+    """The length of the list of answers, or of the longest annotator's; 0 without a list."""
+    parts = answers.values() if isinstance(answers, dict) else [answers]
+    return max((len(part) for part in parts if isinstance(part, list)), default=0)
 
 
 def _reason(about: Mapping[str, Any] | None, check: str, number: int) -> str | None:
