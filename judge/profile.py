@@ -55,16 +55,27 @@ class Binding(_ProfileModel):
         """The model's name without the path of its adapter, whose hash is in the identity."""
         return self.model.rpartition("+")[0] if "adapter" in self.identity else self.model
 
+    def is_of(self, model: str, identity: Mapping[str, str]) -> bool:
+        """Whether it is bound to this model: one of this name, or weights on this machine with the
+        same hash, wherever they lie."""
+        marks = ("provider", "sha256", "adapter")
+        alike = all(self.identity.get(mark) == identity.get(mark) for mark in marks)
+        return self.model == model or ("sha256" in identity and alike)
+
     def differences(self, binding: Binding) -> list[str]:
         """The differences from another judge, in words."""
         names = ["check", "rubric", "method", "votes", "per_entry"]
         if self.method == "structured":
             names.append("temperature")
-        pairs: list[tuple[str, Any, Any]] = [("model", self.base, binding.base)]
+        pairs: list[tuple[str, Any, Any]] = []
+        # A file of weights may have another name; its hash is its own.
+        unbound = _UNBOUND | ({"model"} if "sha256" in self.identity else set())
+        if not self.is_of(binding.model, binding.identity):
+            pairs.append(("model", self.base, binding.base))
         pairs += [(name, getattr(self, name), getattr(binding, name)) for name in names]
         pairs += [
             (name, self.identity.get(name), binding.identity.get(name))
-            for name in sorted({*self.identity, *binding.identity} - _UNBOUND)
+            for name in sorted({*self.identity, *binding.identity} - unbound)
         ]
         return [
             f"{name} {ours} in the profile, {theirs} here"

@@ -64,6 +64,24 @@ def test_an_adapter_is_known_by_its_hash_wherever_it_lies() -> None:
     assert model == "model local:q in the profile, local:p here"
 
 
+def test_weights_are_known_by_their_hash_wherever_they_lie() -> None:
+    def of(model: str, sha256: str, provider: str = "local") -> Binding:
+        identity = {"provider": provider, "model": Path(model).name, "sha256": sha256}
+        return binding(model=f"{provider}:{model}", identity=identity, method="probe")
+
+    ours, rubric = of("/a/q.gguf", "ab"), builtin()["relevance"]
+    for model in ("q.gguf", "/b/another.gguf"):
+        theirs = of(model, "ab")
+        assert ours.differences(theirs) == []
+        bound = ours.model_copy(update={"rubric": rubric.digest})
+        known = Profiles.of(profile(judge_profile(bound)), "p.json")
+        assert known.methods(rubric, theirs.model, theirs.identity) == ("probe",)
+    model, sha256 = ours.differences(of("/b/q.gguf", "cd"))
+    assert model == "model local:/a/q.gguf in the profile, local:/b/q.gguf here"
+    assert sha256 == "sha256 ab in the profile, cd here"
+    assert ours.differences(of("/a/q.gguf", "ab", "transformers"))
+
+
 @pytest.mark.parametrize(
     ("check", "adapter"), [("adherence", "adherence"), ("incorporation", "passages")]
 )

@@ -243,6 +243,10 @@ class Taught(Protocol):
         """Their keys (`judge.calibration.labels.key_of`)."""
         ...
 
+    def taught_rubric(self) -> str | None:
+        """The digest of the rubric that they answer; None if it is not known."""
+        ...
+
 
 @runtime_checkable
 class Adapting(Protocol):

@@ -45,8 +45,8 @@ _TEMPLATE_SECONDS = 30
 # The first token of a thinking model's thoughts says neither yes nor no.
 _NO_THINKING: Mapping[str, Any] = {"chat_template_kwargs": {"enable_thinking": False}}
 
-TAUGHT = "judge.taught"
-"""The key in an adapter's header that lists the items it was taught by."""
+TAUGHT, RUBRIC = "judge.taught", "judge.rubric"
+"""The keys in an adapter's header: the items it was taught by, and the digest of their rubric."""
 
 
 class LocalBackend(InProcess):
@@ -123,6 +123,10 @@ class LocalBackend(InProcess):
 
         field = GGUFReader(self.adapter).get_field(TAUGHT)
         return frozenset(str(field.contents()).split()) if field else frozenset()
+
+    def taught_rubric(self) -> str | None:
+        """The digest of the rubric that the adapter was taught; None if its file has none."""
+        return store.noted(self.adapter, RUBRIC) if self.adapter else None
 
     @cached_property
     def _engine(self) -> Any:

@@ -250,10 +250,10 @@ def resolve(name_or_path: str) -> Path:
 
 def decision_type(weights: Path) -> str | None:
     """The kind of decision model in a file, by its header; None for any other model."""
-    return _noted(weights, ".decision.type")
+    return noted(weights, ".decision.type")
 
 
-def _noted(file: Path, key: str) -> str | None:
+def noted(file: Path, key: str) -> str | None:
     """The text under a key, or under one that ends so, in the header of a .gguf file; None if there
     is none. Of at most 255 bytes."""
     with file.open("rb") as stream:
@@ -276,7 +276,7 @@ def with_adapter(name: str) -> tuple[Path, Path | None]:
     if file.suffix != ".gguf" or not file.is_file():
         raise UsageError(f"the adapter {adapter!r} is not a .gguf file on this machine")
     weights = resolve(base)
-    if (trained_for := _noted(file, BASE)) not in (None, sha256_of(weights)):
+    if (trained_for := noted(file, BASE)) not in (None, sha256_of(weights)):
         raise UsageError(
             f"the adapter {adapter} was trained for other weights than {weights}, with the SHA-256 "
             f"{trained_for}: name those, or train one for these with `judge teach`"

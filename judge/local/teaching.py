@@ -13,7 +13,7 @@ from judge.calibration.split import clustered, split
 from judge.errors import UsageError, missing_extra, unwritable
 from judge.judging.judge import Judge
 from judge.local.adapter import Trainer, TrainingExample
-from judge.local.llama import TAUGHT, LocalBackend
+from judge.local.llama import RUBRIC, TAUGHT, LocalBackend
 from judge.local.store import BASE, part_of
 from judge.questions.rubric import Rubric
 from judge.records import Record
@@ -102,7 +102,7 @@ def teach(
         progress("reading", number, len(lessons), "")
     notes = {
         "judge.check": judge.rubric.name,
-        "judge.rubric": judge.rubric.digest,
+        RUBRIC: judge.rubric.digest,
         BASE: backend.identity()["sha256"],
         TAUGHT: " ".join(sorted({lesson.key for lesson in lessons})),
     }

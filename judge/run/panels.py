@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, get_args
 
-from judge.backends.base import Method
+from judge.backends.base import Method, Taught
 from judge.errors import UsageError, writes_nothing
 from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
@@ -26,6 +27,8 @@ from judge.workflows.load import load_workflow
 if TYPE_CHECKING:
     from judge.judging.rewriter import Rewriter
     from judge.run.corrected import Errors
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class Resources:
     models: Models
     profiles: Profiles = field(default_factory=Profiles)
     _in_force: dict[str, dict[str, JudgeProfile]] = field(default_factory=dict)
+    _foreign: set[tuple[str, str]] = field(default_factory=set)
     _bound: dict[str, BoundWorkflow] = field(default_factory=dict)
 
     @classmethod
@@ -166,7 +170,8 @@ class Resources:
         bindings = (
             profile.binding for judges in self.profiles.judges.values() for profile in judges
         )
-        methods = {binding.method for binding in bindings if binding.model == spec}
+        identity = self.models.identity(spec)
+        methods = {binding.method for binding in bindings if binding.is_of(spec, identity)}
         usual = methods.pop() if len(methods) == 1 else self.models.client(spec).backend.method
         return self.settings.method or usual
 
@@ -326,6 +331,15 @@ class Resources:
             remedy = f"a model that writes (--model-for {rubric.name}=MODEL)"
             what = rubric.name if judge.method == "logprobs" else f"--method {judge.method}"
             raise UsageError(f"{what}: {writes_nothing(spec, remedy)}")
+        taught = client.backend.taught_rubric() if isinstance(client.backend, Taught) else None
+        if taught not in (None, rubric.digest) and (spec, rubric.name) not in self._foreign:
+            self._foreign.add((spec, rubric.name))
+            _log.warning(
+                "judge: %s was taught another question than %s, or another wording of it: its "
+                "answers may be to that one",
+                spec,
+                rubric.name,
+            )
         return judge
 
     def _reading(
@@ -339,7 +353,9 @@ class Resources:
         profile, settings = None, self.settings
         ways = [judge]
         if settings.method is None:
-            methods = self.profiles.methods(judge.rubric, judge.client.spec)
+            client = judge.client
+            identity = self.models.identity(client.spec)
+            methods = self.profiles.methods(judge.rubric, client.spec, identity)
             usable = (method for method in methods if not (cheap and method == "structured"))
             ways = [replace(judge, method=method) for method in usable] or ways
         # A rewrite loop counts the votes of the structured method in another way.

@@ -117,10 +117,12 @@ class Profiles:
                 if len({*both}) == 2:
                     yield f"{key} {both[0]} in the profile, {both[1]} here"
 
-    def methods(self, rubric: Rubric, model: str) -> tuple[Method, ...]:
+    def methods(
+        self, rubric: Rubric, model: str, identity: Mapping[str, str]
+    ) -> tuple[Method, ...]:
         """The methods for which these profiles know the model on this rubric."""
         bindings = [judge.binding for judge in self.judges.get(rubric.name, ())]
-        ours = [b for b in bindings if (b.rubric, b.model) == (rubric.digest, model)]
+        ours = [b for b in bindings if b.rubric == rubric.digest and b.is_of(model, identity)]
         return tuple(dict.fromkeys(binding.method for binding in ours))
 
     def with_adapter(self, model: str, rubric: Rubric) -> str:

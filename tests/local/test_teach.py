@@ -14,14 +14,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import gguf
 import pytest
 
+from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.local.adapter import Trainer
 from judge.local.teaching import Teaching, answered_with
 from judge.questions.ready_made import builtin
 from judge.questions.rubric import Rubric
 from judge.records import Problem, Record
+from judge.run.rubrics import RubricSet
 from tests.cli.conftest import lines
 from tests.cli.typed import Typed
 from tests.loopback import Answer, Asked, Loopback, embeds
@@ -241,7 +244,22 @@ def test_labels_with_one_answer_are_not_taught(typed: Typed) -> None:
     assert code == 2 and "the answer of all 11 items to teach by is 'yes'" in " ".join(err.split())
 
 
-@pytest.mark.slow
+def test_an_adapter_that_is_asked_another_question_is_told(typed: Typed) -> None:
+    """What it learnt is whether a mail is polite, and that it may answer here, too."""
+    typed.write("labels.jsonl", mails(4))
+    (typed.folder / "w.gguf").write_bytes(b"GGUF")
+    digest = RubricSet.of(resolve({"ask": ASK[1:2], "on": ASK[3:]})).by_name["question"].digest
+    writer = gguf.GGUFWriter(typed.folder / "a.gguf", "llama")
+    writer.add_string("judge.rubric", digest)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    plan = ("plan", "labels.jsonl", "-m", "local:w.gguf+a.gguf")
+    told = "judge: local:w.gguf+a.gguf was taught another question than question"
+    assert told not in typed.text(*plan, *ASK)[2]
+    assert told in typed.text(*plan, "--ask", "Is it about money?", "--on", "mail")[2]
+
+
 def test_weights_that_cannot_be_read_are_not_taught(typed: Typed) -> None:
     typed.write("labels.jsonl", mails(40))
     (typed.folder / "w.gguf").write_bytes(b"GGUF")
