@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from judge.errors import UsageError
+from judge.errors import Unavailable, UsageError
 from judge.judgement import Judgement
 from judge.questions.rubric import Rubric
 from judge.records import Record, mapped, typed
@@ -84,7 +84,11 @@ def review(
     )
     if questions:
         serve(session, ready, port)
-        _decide(lines, people, rubric_of, settings)
+        try:
+            _decide(lines, people, rubric_of, settings)
+        except (UsageError, Unavailable) as error:
+            kept = f"the answers are in {people}, and the same command writes them into {lines}"
+            raise type(error)(f"{error}; {kept}") from error
     if table is not None:
         make_table(lines, table)
     why = reasons[0] if reasons else ""

@@ -22,8 +22,9 @@ from judge.records.labels.items import label_key
 from judge.report.sheet import PersonQuestion
 from judge.run.decisions import Decisions, decide
 from judge.run.job import Job
+from judge.run.output import Sink
 from judge.stats.intervals import score_limits
-from judge.web import label
+from judge.web import label, review
 from judge.web.answers import AnswerFile, PersonAnswer, Place
 from judge.web.figures import among_people, half_width, progress
 from judge.web.page_server import keys
@@ -486,6 +487,30 @@ def test_a_review_decides_records_of_one_id_and_goes_on_after_their_texts_change
     done = pages(*again, "two.jsonl")
     told = "question is 'no', and on an earlier line about the same fields 'yes'"
     assert done.returncode == 2 and told in done.stderr
+
+
+def test_a_review_that_cannot_write_out_says_where_the_answers_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    judged = {"verdict": "abstain", "workflow": "record", "fingerprint": "f", "checks": [OPEN]}
+    Path("o.jsonl").write_text(json.dumps({"id": "a", "text": "One.", "judge": judged}) + "\n")
+    settings = resolve({"ask": ("Polite?",), "name": ("polite",)})
+    held: list[Sink] = []
+
+    def page(session: Session, *_: object) -> None:
+        session.answer(0, 0, "")
+        held.extend([Sink(Path("o.jsonl"))] if not held else [])
+
+    def reviewed() -> str:
+        monkeypatch.setattr(review, "serve", page)
+        review.review(Path("o.jsonl"), settings, annotator="ann", ready=print)
+        return str(json.loads(Path("o.jsonl").read_bytes())["judge"]["verdict"])
+
+    with pytest.raises(UsageError, match="the answers are in o"):
+        reviewed()
+    held[0].close()
+    assert reviewed() == "pass"
 
 
 def test_what_people_take_back_is_open_again(tmp_path: Path) -> None:
