@@ -40,7 +40,12 @@ def read_description(*outs: str | Path) -> dict[str, Any]:
     """How the lines of files, or judgements in memory, were made, by fingerprint; empty if judge
     wrote no description."""
     known = (out.runs if isinstance(out, InMemory) else _description(Path(out)) for out in outs)
-    return {mark: run for runs in known for mark, run in (runs or {}).items()}
+    runs: dict[str, Any] = {}
+    for mark, run in chain.from_iterable((part or {}).items() for part in known):
+        # A run of which one file is unfinished is so.
+        if not runs.get(mark, {}).get(UNFINISHED):
+            runs[mark] = run
+    return runs
 
 
 def described(out: Path) -> bool:

@@ -257,7 +257,10 @@ def test_page_and_markdown_of_a_stopped_run_say_so_until_it_is_resumed(mails: Ty
     mails.text("export", "o.jsonl", "-o", "o.md")
     summary = mails.read("o.md").decode()
     assert stop in summary and "open, because the run is not finished" in summary
-    assert mails.text(*run, "o.jsonl", "--resume")[0] == mails.text(*run, "whole.jsonl")[0]
+    code = mails.text(*run, "whole.jsonl")[0]
+    mails.text("report", "o.jsonl", "whole.jsonl", "-o", "both.html")
+    assert stop in mails.read("both.html").decode(), "both have one fingerprint"
+    assert mails.text(*run, "o.jsonl", "--resume")[0] == code
     assert gates_on_page(mails)[0][1] == "does not hold yet"
     assert stop not in mails.read("o.html").decode()
     assert mails.read("o.jsonl.run.json") == mails.read("whole.jsonl.run.json")
