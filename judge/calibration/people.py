@@ -99,7 +99,7 @@ def agreement_of(
 
     Args:
         sources: files, `-`, or NAME:PATH of a public set.
-        settings: `map`, `answers` and `id` (of `records`) are used.
+        settings: `map`, `answers` and `id` (of `records`, and of labels that have it) are used.
         check: report on this check only.
         crowd: which annotators are kept, and how their ratings are mapped.
         records: files with the full records, for `Agreement.majorities`; None: no majorities.
@@ -119,7 +119,7 @@ def agreement_of(
     def items() -> Iterator[LabelledItem]:
         nonlocal unreadable, labelled
         for source in sources:
-            for item in read_labels(source, check, columns, blank, accepted):
+            for item in read_labels(source, check, columns, blank, accepted, settings.id):
                 if isinstance(item, LabelledItem):
                     labelled = True
                     yield names.of(item)

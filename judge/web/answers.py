@@ -47,6 +47,7 @@ class AnswerFile:
     Args:
         path: a file of answers, or a new one.
         annotator: who answers here.
+        id_column: the column that names records (None: their id).
 
     Attributes:
         given: the current answers of each annotator, in the order in which they were given.
@@ -55,8 +56,8 @@ class AnswerFile:
         UsageError: the file has other lines.
     """
 
-    def __init__(self, path: Path, annotator: str) -> None:
-        self.path, self.annotator = path, annotator
+    def __init__(self, path: Path, annotator: str, id_column: str | None = None) -> None:
+        self.path, self.annotator, self._id_column = path, annotator, id_column
         self.given: dict[str, dict[Place, PersonAnswer]] = {annotator: {}}
         self._end = 0
         self._records: dict[str, str] = {}
@@ -81,9 +82,14 @@ class AnswerFile:
         """The current answers of `annotator`."""
         return self.given[self.annotator]
 
-    def refuse_other_text(self, record: str, id: str | None) -> None:
-        """Raise UsageError if the file has another record with this id."""
-        if id is not None and self._records.get(id, record) != record:
+    def _id(self, fields: Mapping[str, Any]) -> str | None:
+        return (
+            own_id(fields) if self._id_column is None else scalar_text(fields.get(self._id_column))
+        )
+
+    def refuse_other_text(self, record: str, fields: Mapping[str, Any]) -> None:
+        """Raise UsageError if the file has another record with the id in these fields."""
+        if (id := self._id(fields)) is not None and self._records.get(id, record) != record:
             raise UsageError(
                 f"{self.path} has answers about another text of record {id!r}: name another file"
             )
@@ -112,7 +118,7 @@ class AnswerFile:
         except LabelError:
             return  # Another program's line; who opens the file next is told of it.
         record = label_key(fields)
-        if (id := own_id(fields)) is not None:
+        if (id := self._id(fields)) is not None:
             self._records[id] = record
         for check, answers in labels.items():
             for annotator, answer in answers.items() if isinstance(answers, dict) else ():

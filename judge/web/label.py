@@ -15,7 +15,7 @@ from judge.digest import digest
 from judge.errors import UsageError
 from judge.questions.rubric import Rubric
 from judge.records import Record, mapped, typed
-from judge.records.base import own_fields, own_id, refuse_absent, stratum
+from judge.records.base import own_fields, refuse_absent, stratum
 from judge.records.lines import Line
 from judge.report.sheet import Questionnaire, rubrics_asked
 from judge.run.job import Job, drawn_evenly
@@ -76,7 +76,7 @@ def label(
     for source in job.inputs:
         refuse_same("-o", out, input_path(source), "the input")
     asked = rubrics_asked(job, settings)
-    answers = AnswerFile(out, annotator)
+    answers = AnswerFile(out, annotator, settings.id)
     questionnaire, units = Questionnaire(asked), []
     for item, weight in _drawn(job, [rubric.name for rubric in asked]):
         line = Line.of(item.fields or {}, item.line, item.source)
@@ -100,12 +100,13 @@ def label(
             question = replace(first, weight=_sum(first.weight, question.weight))
         questions[question.place] = question
     for place, question in questions.items():
-        answers.refuse_other_text(place.record, own_id(question.fields))
+        answers.refuse_other_text(place.record, question.fields)
 
     def closing() -> list[tuple[str, str]]:
         calibrate = "Compare a judge with these labels:", calibrate_command(out, settings)
         if sum(map(bool, answers.given.values())) > 1:
-            agreement = f"judge agreement {shlex.quote(str(out))}"
+            named = ["--id", settings.id] if settings.id else []
+            agreement = shlex.join(["judge", "agreement", str(out), *named])
             return [("See how far people agree:", agreement), calibrate]
         again = shlex.join(["judge", "label", *_again(job, settings), "-o", str(out)])
         second = "Have a second person answer the same questions:", f"{again} --annotator NAME"

@@ -232,7 +232,7 @@ def test_answers_of_two_people_stand_as_they_were_given_last(tmp_path: Path) -> 
     questions = {item.number: item.annotations[0].asked for item in labels}
     assert questions == {1: None, 2: "Is {{ value }} there?", 3: None}, "each answer has its own"
     with pytest.raises(UsageError, match="another text of record 'r'"):
-        again.refuse_other_text("0", "r")
+        again.refuse_other_text("0", {"id": "r"})
     before = {name: dict(answers) for name, answers in again.given.items()}
     foreign = ({"labels": ["yes"]}, {"annotators": ["ann"]}, {"annotators": {"ann": "so"}})
     for line in foreign:  # appended by another program while the page is open
@@ -385,6 +385,25 @@ def test_a_page_leaves_out_only_records_of_an_earlier_name(
     job = Job(inputs=["m.jsonl"])
     told = label.label(Path("l.jsonl"), job, settings, annotator="ann", ready=print)
     assert (told.of, told.why) == (1 if left_out else 2, left_out)
+
+
+def test_a_page_goes_on_where_another_column_names_records_of_one_id(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file is read back by that column, also beside the whole records."""
+    monkeypatch.chdir(tmp_path)
+    rows = [{"nr": f"n{n}", "id": "same", "mail": f"Mail {n}."} for n in range(2)]
+    Path("m.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    settings, job = resolve({"ask": ("Polite?",), "on": ("mail",), "id": "nr"}), Job(["m.jsonl"])
+    monkeypatch.setattr(label, "serve", lambda page, *_: page.answer(page.current, 0, ""))
+    for who, answered in (("ann", 1), ("ann", 2), ("bo", 1)):
+        told = label.label(Path("l.jsonl"), job, settings, annotator=who, ready=print)
+        assert told.answered == answered
+    assert told.closing[0][1] == "judge agreement l.jsonl --id nr"
+    for records in (None, ["m.jsonl"]):
+        report = agreement_of(["l.jsonl"], resolve({"id": "nr"}), records=records)
+        assert (report.unreadable, report.checks[0].overall.labels) == (0, 3)
+    assert [line["nr"] for line in report.majorities] == ["n0", "n1"]
 
 
 def test_a_drawn_record_stands_for_those_with_the_same_fields_too(

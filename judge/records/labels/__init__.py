@@ -51,6 +51,7 @@ def read_labels(
     columns: Mapping[str, str] = MappingProxyType({}),
     blank: list[int] | None = None,
     accepted: Collection[str] = (),
+    named_by: str | None = None,
 ) -> Iterator[Labelled]:
     """Read the labelled items of `source`, in the order of its lines if its form allows.
 
@@ -69,6 +70,7 @@ def read_labels(
             of these, and its items are yielded as UNNAMED.
         blank: is extended by the lines of a sheet of `judge label`, or a table, without a label.
         accepted: valid answers besides those that a sheet offers.
+        named_by: the column that names the records of the own form, where they have it.
 
     Raises:
         UsageError: at the call for an unknown name, a path that does not exist or cannot be read,
@@ -104,6 +106,8 @@ def read_labels(
         columns = {role: column for role, column in columns.items() if role != "id"}
         renames = {n: c for n, c in renames.items() if c in sheet or n not in (*sheet, "id")}
     if recognised is None:
+        if named_by and any(named_by in (item.fields or {}) for item in head):
+            renames |= {"id": named_by}
         return _about(Own(check, folder).read(renamed(items, renames)), roles, check, source)
     rows = (
         item if item.problem is None else replace(item, fields=None)
