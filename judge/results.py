@@ -109,8 +109,9 @@ class Judgements(list[Judgement]):
         head = "".join(_cell("th", name) for name in columns)
         body = "".join(f"<tr>{row}</tr>" for row in cells)
         more = f", the first {_SHOWN}:" if len(self) > _SHOWN else ""
-        text = f"{self.summary()}{more}" if self else "0 records"
-        return f"<p>{escape(text)}</p><table><tr>{head}</tr>{body}</table>"
+        first, *others = str(self.summary()).splitlines() if self else ["0 records"]
+        text = "<br>".join(map(escape, (*others, f"{first}{more}")))
+        return f"<p>{text}</p><table><tr>{head}</tr>{body}</table>"
 
 
 def _cell(tag: str, content: object) -> str:

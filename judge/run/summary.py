@@ -370,7 +370,10 @@ class Summary:
 
     def __str__(self) -> str:
         counts = [f"{self.verdicts[name]} {name}" for name in Verdict if self.verdicts[name]]
-        return f"{self.records} record{'s' * (self.records != 1)}: {', '.join(counts) or 'none'}"
+        lines = [f"{self.records} record{'s' * (self.records != 1)}: {', '.join(counts) or 'none'}"]
+        lines += [f"{name}: {self.mean_words(name)}" for name in self.scores]
+        lines += [f"{name}: {self.answer_words(name)}" for name in self.answers]
+        return "\n".join(lines)
 
     @property
     def funnel(self) -> list[tuple[str, int, int]]:
