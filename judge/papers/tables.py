@@ -166,9 +166,12 @@ def crosstab(
         counts[labels[:heads]][labels[-1]] += len(strata[labels])
     columns = {labels[-1] for labels in strata} if len(by) > 1 else set()
     names = sorted(columns, key=lambda label: _place(first[-1], label))
-    counts["all", *[""] * (heads - 1)] = sum(counts.values(), Counter())
+    total = "all"
+    while any(total in labels for labels in strata):
+        total = f"{total} together"
+    counts[total, *[""] * (heads - 1)] = sum(counts.values(), Counter())
     rows = [
-        TableRow(labels, {**{name: count[name] for name in names}, "all": count.total()})
+        TableRow(labels, {**{name: count[name] for name in names}, total: count.total()})
         for labels, count in counts.items()
     ]
     return Table(name, title, tuple(by[:heads]), rows)

@@ -166,8 +166,13 @@ class _Rows:
             for name, kind in self._ours.items()
         }
         own = {name: kind or "string" for name, kind in self._own.items()}
-        kinds = {**own, **named_beside(own, ours)}
-        return {in_utf8(name): kind for name, kind in kinds.items()}
+        kinds = dict[str, str]()
+        for name, kind in {**own, **named_beside(own, ours)}.items():
+            name = in_utf8(name)
+            while name in kinds:  # Another column has the escape of this one's name.
+                name += "_"
+            kinds[name] = kind
+        return kinds
 
     def __iter__(self) -> Iterator[list[Any]]:
         """The cells of each row; works only once."""

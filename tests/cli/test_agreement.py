@@ -378,3 +378,21 @@ def test_majorities_have_a_place_for_a_last_entry_that_nobody_answered(
     (line,) = map(json.loads, typed.read("m.jsonl").splitlines())
     assert line["labels"] == {"incorporation": ["yes", None]}
     assert typed("agreement", "m.jsonl").returncode == 0
+
+
+def test_a_group_named_all_is_not_everyone(typed: Typed) -> None:
+    """Two of three people are in it: 4 of 6 labels, and 2 of 3 annotators."""
+    rows = [f"r{n},{who},yes,{'all' if who != 'cy' else 'x'}" for n in (1, 2) for who in PEOPLE]
+    (typed.folder / "sheet.csv").write_text("\n".join(("item,annotator,label,group", *rows)))
+    (typed.folder / "people.csv").write_text("annotator,age\nann,30\nbo,30\ncy,30\n")
+    words = ("agreement", "sheet.csv", "--people", "people.csv")
+    found = json.loads(typed.text(*words, "--json")[1])
+    (check,) = found["checks"]
+    labels = {name: figures["labels"] for name, figures in check["groups"].items()}
+    assert check["overall"]["labels"] == 6 and labels["all (group)"] == 4
+    assert found["demographics"]["age"]["all"] == {"30": 3}
+    shown = [line.split()[:3] for line in typed.text(*words)[1].splitlines()]
+    assert ["label", "all", "6"] in shown and ["label", "all", "(group)"] in shown
+
+
+PEOPLE = ("ann", "bo", "cy")

@@ -157,6 +157,15 @@ def test_the_records_own_columns_keep_their_names_and_types(judge: Typed) -> Non
     assert table.column("judge.judge.votes").to_pylist() == [0, 0]
 
 
+def test_columns_whose_names_are_alike_in_utf8_are_two(judge: Typed) -> None:
+    """A lone surrogate in a name is written as its escape, which another name may have."""
+    row = {"a\ud83d": "one", "a\\ud83d": "two", "z": 3, "judge": judged("pass")}
+    judge.write("alike.jsonl", [row])
+    (found,) = csv.DictReader(io.StringIO(export(judge, "alike.csv", "alike.jsonl").decode()))
+    assert [*found.values()][:4] == ["one", "two", "3", "pass"]
+    assert [*found][:4] == ["a\\ud83d", "a\\ud83d_", "z", "judge.verdict"]
+
+
 def test_excel_has_the_same_table_and_runs_nothing(judge: Typed) -> None:
     from openpyxl import load_workbook
 
@@ -250,6 +259,12 @@ def test_the_step_summary_counts_and_quotes_and_renders_no_markup(judge: Typed) 
     assert "| polite | 0 | 1 | 1 | 1 | 0 |" in text
     assert "| b | polite | =cmd\\|' /C calc'\\!A0 &lt;b&gt;\\|x\\|&lt;/b&gt; \\`y\\` " in text
     assert "| It is rude. |" in text
+
+
+def test_the_step_summary_of_no_records_has_no_table(judge: Typed) -> None:
+    judge.write("none.jsonl", [])
+    judge("export", "none.jsonl", "-o", "none.md")
+    assert judge.read("none.md") == b"### judge: 0 of 0 records pass\n"
 
 
 def test_the_step_summary_says_why_a_record_is_an_error(judge: Typed) -> None:

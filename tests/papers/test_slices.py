@@ -83,6 +83,14 @@ def test_a_validation_samples_and_counts_by_two_fields(norms: Typed) -> None:
     assert code == 0 and sorted(counts) == strata and cells(told, "peru, no")
 
 
+def test_rows_with_the_value_all_are_not_the_total(norms: Typed) -> None:
+    norms.write("all.jsonl", [{**row, "topic": ["all", "x"][n % 2]} for n, row in enumerate(ROWS)])
+    code, out, told = norms.text("describe", "normad", "all.jsonl", "--by", "topic", "--json")
+    assert code == 0, told
+    rows = [[*row.values()] for row in json.loads(out)[0]["rows"]]
+    assert rows == [["all", 3], ["x", 3], ["all together", 6]]
+
+
 def test_what_a_build_wrote_and_left_out_by_a_field(norms: Typed) -> None:
     judged = [{**row, "judge": {"verdict": verdict}} for row, verdict in
               zip(ROWS, ("pass", "pass", "fail", "pass", "fail", "fail"), strict=True)]  # fmt: skip

@@ -53,13 +53,18 @@ def label_key(fields: Mapping[str, Any]) -> str:
 @dataclass(frozen=True, slots=True)
 class Annotation:
     """One annotator's answer about one item; `why` is the reason, `group` for example a
-    nationality, `asked` the question in the words that were asked."""
+    nationality (one named `all`, as figures call everyone, is `all (group)`), `asked` the question
+    in the words that were asked."""
 
     annotator: str
     answer: str
     group: str | None = None
     why: str | None = None
     asked: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.group == "all":
+            object.__setattr__(self, "group", "all (group)")
 
 
 @dataclass(frozen=True, slots=True)
