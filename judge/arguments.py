@@ -53,8 +53,10 @@ def in_memory(
 
 def inputs(records: Any, outputs: Iterable[Path] = ()) -> dict[str, Any]:
     """A job's fields for records, or for the files that they are read from, except `outputs`."""
-    if isinstance(records, Mapping):
-        splits = list(records) if all(map(_is_table, records.values())) else []
+    # Pydantic's models can be iterated over, too.
+    if isinstance(records, Mapping) or hasattr(records, "model_dump"):
+        tables = isinstance(records, Mapping) and all(map(_is_table, records.values()))
+        splits = list(records) if tables else []
         one = f"one of the splits {', '.join(map(str, splits))}: choose it" if splits else ""
         raise UsageError(f"records: this is {one or 'one record; put it into a list'}")
     records = rows(records)

@@ -366,6 +366,8 @@ def test_message_objects_are_shown_as_turns(asked: dict[str, Any]) -> None:
     rows = [{"mail": of_langchain}, row(of_dataclass)]
     first, second = judge.validate(rows, **asked)
     assert [str(one.verdict) for one in (first, second)] == ["pass", "fail"]
+    with pytest.raises(UsageError, match="put it into a list"):
+        judge.validate(of_langchain[0], **asked)
     shown = from_memory([first.record, second.record])
     assert [record.texts["mail"] for record in shown] == [
         "1. user: Where is it?\n2. assistant:\n   tool call track (t1):\n      n: 1\n"
