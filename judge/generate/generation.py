@@ -144,6 +144,7 @@ def roles_of(
         update={
             "rewrite_model": next(iter(settings.model), None),
             "model": tuple(judges) or settings.model,
+            "final_model": (),
             "model_for": {n: s for n, s in settings.model_for.items() if n in known} | models,
             "repair": True,
             "keep_dropped": True,

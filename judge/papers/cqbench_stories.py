@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,7 +16,7 @@ from judge.graphs.values import Value, is_multiple, values_of
 from judge.judgement import Judgement
 from judge.papers.rows import REJECTED, asked, fields_of, head_of, own_slices, refuse_table
 from judge.questions.evidence import fold
-from judge.records import RESERVED, Record, read
+from judge.records import RESERVED, Record, read, renamed
 from judge.records.base import clip, judgement_in, kind_of
 from judge.records.fields import LabelError, listed, object_of, text_of
 from judge.records.kinds import normalise, normalised
@@ -99,15 +100,15 @@ class ValueList:
         raise LabelError(f"{message} with such an attitude", "values")
 
 
-def value_list(name: str) -> ValueList:
-    """Read a value file (topic, q_id, q_content, option).
+def value_list(name: str, columns: Mapping[str, str] = MappingProxyType({})) -> ValueList:
+    """Read a value file (topic, q_id, q_content, option), with `columns` renamed.
 
     Raises:
         UsageError: a line has no statement, or repeats one with other attitudes; with file and
             line.
     """
     statements: dict[str, Statement] = {}
-    for item in read(name):
+    for item in renamed(read(name), columns):
         try:
             entry = _statement(fields_of(item))
         except LabelError as error:

@@ -24,6 +24,7 @@ from judge.run.job import Job
 from judge.run.models import ClientBuilder, build_client
 from judge.run.panels import Resources
 from judge.run.plan import Plan, PlannedCalls, plan_items, planned, planned_client
+from judge.run.profiles import NO_PROFILE
 from judge.run.report import Report
 from judge.run.run import run
 from judge.run.task import RunInfo, Task, Watcher, fingerprint
@@ -92,9 +93,13 @@ def _resources(
         update = {"final_model": (), "rewrite_model": None, "on_injection": "abstain"}
         settings = settings.without_steps().without_questions()
         return Resources.of(settings.model_copy(update=update), build=build)
-    if settings.given("rubric") and not judges:
-        asks = f"{benchmark.name} asks by its tasks: --task FILE"
-        raise UsageError(f"--rubric {settings.rubric[0]} is for benchmarks of judges; {asks}")
+    if not judges:
+        if settings.typed("rubric"):
+            asks = f"{benchmark.name} asks by its tasks: --task FILE"
+            raise UsageError(f"--rubric {settings.rubric[0]} is for benchmarks of judges; {asks}")
+        if settings.typed("profile") and settings.profile != NO_PROFILE:
+            raise UsageError(f"--profile {settings.profile} is for judges, and no judge is asked")
+        settings = settings.model_copy(update={"rubric": (), "profile": NO_PROFILE})
     if len(settings.model) != 1:
         raise UsageError("name the one model that is measured: --model PROVIDER:MODEL")
     if settings.method == "probe":

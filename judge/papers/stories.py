@@ -78,7 +78,9 @@ def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
         raise UsageError(f"--option setting={setting}: there are {', '.join(USUAL)}")
     if len(sources) != 1 or options.each is not None:
         raise UsageError("stories are drawn from one value file; --limit says how many")
-    groups = _groups(value_list(sources[0]), setting, options.listed("category"))
+    # A statement has no name of its own.
+    columns = {name: path for name, path in options.columns.items() if name != "id"}
+    groups = _groups(value_list(sources[0], columns), setting, options.listed("category"))
     locations = options.listed("locations", LOCATIONS)
     names = options.listed("names", NAMES)
     count = USUAL[setting] if options.limit is None else options.limit

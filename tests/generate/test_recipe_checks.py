@@ -180,6 +180,7 @@ def test_beside_a_device_no_file_is_made(typed: Typed) -> None:
         ("ASK", "Is it?"),
         ("COMPARE", "a,b"),
         ("TEST", "reply: {contains: nowhere}"),
+        ("FINAL_MODEL", "scripted:nowhere.yaml"),
     ],
 )
 def test_what_other_runs_ask_changes_no_generation(

@@ -285,6 +285,14 @@ def test_a_category_may_be_spelt_as_in_the_value_file(typed: Typed) -> None:
     assert all(story["setting"] in value for story in stories for value in story["values"])
 
 
+def test_the_columns_of_a_value_file_may_be_renamed(typed: Typed) -> None:
+    plain = drawn(typed, limit="3")
+    text = typed.read("values.jsonl").replace(b'"q_content"', b'"frage"')
+    (typed.folder / "values.jsonl").write_bytes(text)
+    options = DraftOptions(seed=3, limit=3, columns={"q_content": "frage", "id": "nr"})
+    assert [draft.fields for draft in drafts(["values.jsonl"], options)] == plain
+
+
 def test_four_characters_have_an_attitude_each_to_the_same_five_statements(typed: Typed) -> None:
     story = drawn(typed, setting="multiple", limit="1", names="عمر,ليلى,小明,Zoë,Ana")[0]
     assert len(story["values"]) == 20 and len(story["characters"]) == 4

@@ -323,10 +323,19 @@ def test_a_prompt_of_ones_own_that_does_not_fit(
     assert asked(*ASK, "--task", "absent.yaml").returncode == 2
 
 
-def test_a_rubric_or_a_benchmark_that_would_not_be_asked_is_refused(asked: Typed) -> None:
+def test_a_rubric_or_a_benchmark_that_would_not_be_asked_is_refused(
+    asked: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code, out, told = asked.text(*ASK, "--rubric", "relevance")
     assert (code, out) == (2, "")
     assert "--rubric relevance is for benchmarks of judges; normad asks by its tasks" in told
+    code, out, told = asked.text(*ASK, "--profile", "p.json")
+    assert (code, out) == (2, "") and "--profile p.json is for judges" in told
+    # Variables and files serve many runs.
+    plain = asked.text(*ASK)[:2]
+    monkeypatch.setenv("JUDGE_RUBRIC", "relevance")
+    (asked.folder / "own.toml").write_text('profile = "p.json"\n')
+    assert asked.text(*ASK, "--config", "own.toml")[:2] == plain and plain[0] != 2
     code, _, told = asked.text("evaluate", "normda", "rows.jsonl", "-m", "scripted:model.yaml")
     assert code == 2 and "no benchmark is called 'normda'; did you mean normad?" in told
 
