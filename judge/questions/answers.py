@@ -46,6 +46,7 @@ def agree(
         return None
     if rubric.scale and said != verdict:
         return nearest_answer(rubric, float(said)) == answer
-    if verdict is Verdict.ANSWERED or rubric.graded:
+    # What passes may differ between the judge's run and this rubric.
+    if verdict is Verdict.ANSWERED or rubric.graded or said in rubric.answers:
         return said == answer
     return rubric.rule.verdict(answer, label) is verdict

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from bisect import bisect
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -15,9 +15,10 @@ from judge.digest import digest
 from judge.errors import UsageError
 from judge.questions.rubric import Rubric
 from judge.records import Record, mapped, typed
-from judge.records.base import own_fields, refuse_absent, stratum
+from judge.records.base import clip, own_fields, refuse_absent, stratum
 from judge.records.lines import Line
 from judge.report.sheet import Questionnaire, rubrics_asked
+from judge.run.description import RunDescriptions
 from judge.run.job import Job, drawn_evenly
 from judge.run.output import input_path, refuse_nameless, refuse_same
 from judge.settings import Settings, flag
@@ -78,6 +79,7 @@ def label(
     asked = rubrics_asked(job, settings)
     answers = AnswerFile(out, annotator, settings.id)
     questionnaire, units = Questionnaire(asked), []
+    judged = _JudgedLines(RunDescriptions.beside(*map(input_path, job.inputs)))
     for item, weight in _drawn(job, [rubric.name for rubric in asked]):
         line = Line.of(item.fields or {}, item.line, item.source)
         record = typed(next(mapped([item], settings.columns)))
@@ -86,7 +88,7 @@ def label(
         swaps = {rubric.name: _swapped(record, rubric, annotator) for rubric in asked}
         units.append(
             [
-                PageQuestion(q, fields, line, weight, swaps[q.rubric.name])
+                PageQuestion(q, fields, judged.on(q.rubric, line), weight, swaps[q.rubric.name])
                 for q in questionnaire.about(record)
             ]
         )
@@ -112,14 +114,35 @@ def label(
         second = "Have a second person answer the same questions:", f"{again} --annotator NAME"
         return [calibrate, *([] if "-" in job.inputs else [second])]
 
-    session = Session([*questions.values()], answers, "Label records", closing=closing)
+    session = Session(
+        [*questions.values()], answers, "Label records", closing=closing, notes=judged.notes
+    )
     serve(session, ready, port)
     reasons = questionnaire.reasons
     why = next(iter(reasons), "")
-    notes = questionnaire.notes()
+    notes = [*judged.notes, *questionnaire.notes()]
     if repeated:
         notes.append(f"asked once about records with the same fields; questions saved: {repeated}")
     return PageOutcome(session.answered, len(questions), closing(), len(reasons), why, notes)
+
+
+@dataclass(frozen=True, slots=True)
+class _JudgedLines:
+    """Which judged lines answer the page's questions, by the descriptions of their runs. `notes`
+    name those that answer another question under its name."""
+
+    runs: RunDescriptions
+    notes: list[str] = field(default_factory=list)
+
+    def on(self, rubric: Rubric, line: Line | None) -> Line | None:
+        """The line, if its judge was asked this question, as far as that is known."""
+        words = None if line is None else self.runs.of(line.fingerprint).questions.get(rubric.name)
+        if words is None or words.strip() == rubric.question.strip():
+            return line
+        note = f"{rubric.name}: the judge answered {clip(words)}, and is not compared with people"
+        if note not in self.notes:
+            self.notes.append(note)
+        return None
 
 
 def _sum(*weights: float | None) -> float | None:

@@ -174,7 +174,9 @@ class Session:
             other_question([item for item in items if item.check == name], rubric.question)
             for name, rubric in rubrics.items()
         )
-        return [*self.notes, *(f"{self.answers.path}: {note}" for note in notes if note)]
+        stop = ". For a new question stop here, and start the command with another --name or -o"
+        more = stop if self.blind else ""
+        return [*self.notes, *(f"{self.answers.path}: {note}{more}" for note in notes if note)]
 
     def items(self) -> list[LabelledItem]:
         """All annotators' answers to the questions, as labelled items."""

@@ -387,6 +387,31 @@ def test_a_page_leaves_out_only_records_of_an_earlier_name(
     assert (told.of, told.why) == (1 if left_out else 2, left_out)
 
 
+def test_a_judge_is_compared_by_its_answer_to_the_same_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A yes that failed in the run, by --pass no, agrees with a person's yes. The answer to another
+    question of this name is not compared, which the page says."""
+    monkeypatch.chdir(tmp_path)
+    evidence = [{"verdict": "fail", "answer": "yes"}]
+    check = {**OPEN, "check": "question", "verdict": "fail", "evidence": evidence}
+    judged = {"verdict": "fail", "workflow": "record", "fingerprint": "a" * 16, "checks": [check]}
+    Path("o.jsonl").write_text(json.dumps({"mail": "Fool.", "judge": judged}) + "\n")
+    runs = {"a" * 16: {"questions": {"question": "Is it rude?"}}}
+    Path("o.jsonl.run.json").write_text(json.dumps(runs))
+    shown: list[Session] = []
+    monkeypatch.setattr(label, "serve", lambda session, *_: shown.append(session))
+    for ask, agrees in (("Is it rude?", (True, False)), ("Is it kind?", (None, None))):
+        settings = resolve({"ask": (ask,), "on": ("mail",)})
+        told = label.label(
+            Path("l.jsonl"), Job(["o.jsonl"]), settings, annotator="ann", ready=print
+        )
+        (question,) = shown[-1].questions
+        assert (question.agrees("yes"), question.agrees("no")) == agrees
+        notes = ["question: the judge answered 'Is it rude?', and is not compared with people"]
+        assert shown[-1].all_notes == told.notes == ([] if agrees[0] else notes)
+
+
 def test_a_page_goes_on_where_another_column_names_records_of_one_id(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
