@@ -21,7 +21,7 @@ from judge.records import Record, mapped
 from judge.records.base import LINEAGE, LabelError, normalise, own_id
 from judge.records.words import MIN_WORDS, telling_texts
 from judge.run.job import Job
-from judge.verdict import SOUND, last_of_each
+from judge.verdict import LOST, SOUND, last_of_each
 from judge.workflows import Work, Workflow
 
 Lost = tuple[str, str]
@@ -204,9 +204,10 @@ def _copied(rubric: Rubric, written: Mapping[str, Any]) -> bool:
 
 def objections(work: Work, names: Sequence[str]) -> list[str]:
     """The objections of these checks to the current text, for its writer; none of a check that
-    could not be asked, which no other text changes."""
+    could not be asked, or got no reply that can be read, which another text does not change."""
     latest = (work.last(name) for name in names)
-    failed = (check for check in latest if check is not None and check.verdict not in SOUND)
+    settled = (*SOUND, *LOST)
+    failed = (check for check in latest if check is not None and check.verdict not in settled)
     failed = (check for check in failed if not (check.reason or "").startswith(LACKS))
     return [
         f"{check.name.replace('_', ' ')}: {(best and best.reason) or check.reason or 'no'}"

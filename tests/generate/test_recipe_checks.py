@@ -100,6 +100,16 @@ def test_a_draft_whose_rubric_could_not_be_asked_is_not_kept(typed: Typed, rubri
     assert f" {2 + len(rubrics.split()) * 2 - 1} calls" in err
 
 
+def test_a_text_is_not_written_anew_because_a_judge_s_reply_cannot_be_read(typed: Typed) -> None:
+    typed.script("w.yaml", [{"when": {"rubric": "friendly"}, "text": "Well."}, *WRITER])
+    words = ("generate", "r.yaml", "in.jsonl", "-m", "scripted:w.yaml", "-o", "kept.jsonl")
+    code, _, err = typed.text(*words)
+    assert code == 3 and "unreadable 2" in err
+    for line in lines(typed.read("kept.jsonl.discarded.jsonl")):
+        assert line["reply"].startswith("Thank you very much")
+        assert [check["round"] for check in line["judge"]["checks"]] == [1]
+
+
 def test_people_decide_about_drafts_of_renamed_columns(typed: Typed) -> None:
     no = {**YES, "reply": {"reason": "", "answer": "no", "quote": None}}
     typed.script("w.yaml", [no, *WRITER])
