@@ -24,6 +24,7 @@ from judge.backends.base import Message
 from judge.errors import UsageError
 from judge.judging.first_token import word_of
 from judge.local.chat_template import prompt_tokens
+from judge.local.llama import context_tokens
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -54,12 +55,13 @@ _ARCHITECTURES = ("llama", "qwen2")
 
 @dataclass(frozen=True, slots=True)
 class TrainingExample:
-    """A prompt, the number of the word that should answer it, and the item's key
-    (`judge.calibration.labels.key_of`)."""
+    """A prompt, the number of the word that should answer it, the item's key
+    (`judge.calibration.labels.key_of`) and its record's id."""
 
     messages: Sequence[Message]
     word: int
     key: str
+    record: str
 
 
 class Trainer:
@@ -122,7 +124,8 @@ class Trainer:
         """Run every prompt through the lower layers; yields how many are done.
 
         Raises:
-            UsageError: the file has no chat template.
+            UsageError: the file has no chat template, or a prompt does not fit into the context in
+                which the model judges.
         """
         import torch
 
@@ -130,6 +133,13 @@ class Trainer:
             raise UsageError("the model cannot be taught: its file has no chat template")
         self.words = self._tokens(words)
         prompts = [prompt_tokens(self.tokenizer, example.messages) for example in examples]
+        context = min(context_tokens(), self.config.max_position_embeddings)
+        for example, prompt in zip(examples, prompts, strict=True):
+            if len(prompt) >= context:
+                raise UsageError(
+                    f"record {example.record}: the prompt has {len(prompt)} tokens, the model's "
+                    f"context {context}: leave it out, or shorten it"
+                )
         columns = zip(*prompts, strict=False)
         equal = takewhile(lambda column: len({*column}) == 1, columns)
         # At least one token of each prompt is its own.

@@ -71,7 +71,7 @@ class LocalBackend(InProcess):
         self.weights, self.adapter = store.with_adapter(name)
         if find_spec("xllamacpp") is None:
             raise errors.missing_extra("local models need xllamacpp", "local")
-        self._context = _context_tokens()
+        self._context = context_tokens()
         self._decision = store.decision_type(self.weights)
         if self._decision is not None:
             from judge.backends.decision_models import key_parts
@@ -291,7 +291,8 @@ def _error(reply: Mapping[str, Any]) -> errors.BackendError:
     return kind(str(reply.get("message", reply)))
 
 
-def _context_tokens() -> int:
+def context_tokens() -> int:
+    """$JUDGE_LOCAL_CTX, or its default; raises UsageError if it is no number of tokens."""
     text = os.environ.get("JUDGE_LOCAL_CTX", str(_CONTEXT_TOKENS))
     if not text.isascii() or not text.isdigit() or not 0 < int(text) <= _MAX_CONTEXT:
         raise errors.UsageError(

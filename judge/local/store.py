@@ -240,6 +240,8 @@ def resolve(name_or_path: str) -> Path:
     file = Path(name_or_path).expanduser()
     if file.suffix == ".gguf" and file.is_file():
         return file
+    if (file / "config.json").is_file():
+        raise UsageError(f"{name_or_path} is a folder, and not a GGUF file: transformers:{file}")
     name = name_or_path.removeprefix("hf:")
     pull = f"hf:{name}` fetches it" if ":" in name else f"{DEFAULT_NAME}` fetches the default"
     raise UsageError(
@@ -269,12 +271,16 @@ def with_adapter(name: str) -> tuple[Path, Path | None]:
     Raises UsageError as `resolve`, and for an adapter that is not here, or was trained for other
     weights: it may fit their shape, and no figure of it would hold.
     """
-    base, plus, adapter = name.rpartition("+")
-    if not plus or name in known() or Path(name).expanduser().is_file():
+    if "+" not in name or name in known() or Path(name).expanduser().is_file():
         return resolve(name), None
-    file = shipped_adapter(adapter) or Path(adapter).expanduser()
-    if file.suffix != ".gguf" or not file.is_file():
-        raise UsageError(f"the adapter {adapter!r} is not a .gguf file on this machine")
+    parts = name.split("+")
+    for end in range(len(parts) - 1, 0, -1):  # A folder's name may have a +, too.
+        base, adapter = "+".join(parts[:end]), "+".join(parts[end:])
+        file = shipped_adapter(adapter) or Path(adapter).expanduser()
+        if file.suffix == ".gguf" and file.is_file():
+            break
+    else:
+        raise UsageError(f"the adapter {parts[-1]!r} is not a .gguf file on this machine")
     weights = resolve(base)
     if (trained_for := noted(file, BASE)) not in (None, sha256_of(weights)):
         raise UsageError(
@@ -331,9 +337,15 @@ def hugging_face(name: str) -> tuple[Path, str]:
         try:
             folder = Path(snapshot_download(name, local_files_only=True))
         except (OSError, ValueError) as error:
+            if folder.suffix == ".gguf":
+                remedy = f"a GGUF file is local:{name}"
+            elif name.count("/") == 1 and not name.startswith((".", "/", "~")):
+                remedy = f"fetch it with `hf download {name}`"
+            else:
+                remedy = "name a folder, or a model as ORG/NAME"
             raise UsageError(
                 f"transformers:{name}: there is no such folder, and the local Hugging Face cache "
-                f"does not hold it; fetch it with `hf download {name}`"
+                f"does not hold it; {remedy}"
             ) from error
     for pattern in ("config.json", "*.safetensors"):
         if not any(folder.glob(pattern)):

@@ -168,7 +168,8 @@ def examples(judge: Judge, items: Sequence[LabelledItem]) -> list[TrainingExampl
         if record.problem is not None or answer is None:
             continue
         prompt = judge.observer.prompt(record, item.number)
-        lessons.append(TrainingExample(prompt, answer, key_of(item, judge.rubric)))
+        key = key_of(item, judge.rubric)
+        lessons.append(TrainingExample(prompt, answer, key, item.record.id))
     if not lessons:
         raise UsageError(f"no label of {judge.rubric.name} can be used for teaching")
     if len({lesson.word for lesson in lessons}) == 1:

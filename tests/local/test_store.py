@@ -67,8 +67,22 @@ def test_an_adapter_stands_behind_the_weights(tmp_path: Path) -> None:
     adapter.touch()
     assert store.with_adapter(str(weights)) == (weights, None)
     assert store.with_adapter(f"{weights}+{adapter}") == (weights, adapter)
+    beside = folder / "mine.gguf"
+    beside.touch()
+    assert store.with_adapter(f"{weights}+{beside}") == (weights, beside)
     with pytest.raises(UsageError, match=r"'other\.gguf' is not a \.gguf file"):
         store.with_adapter(f"{weights}+other.gguf")
+
+
+def test_a_model_of_the_other_engine_is_named(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(UsageError, match=f"not a GGUF file: transformers:{tmp_path}"):
+        store.resolve(str(tmp_path))
+    with pytest.raises(UsageError, match=r"a GGUF file is local:q\.gguf"):
+        store.hugging_face("q.gguf")
+    with pytest.raises(UsageError) as missing:
+        store.hugging_face("/nowhere/at/all")
+    assert "hf download" not in str(missing.value)
 
 
 def test_an_adapter_for_other_weights_is_refused(tmp_path: Path) -> None:

@@ -260,6 +260,19 @@ def test_an_adapter_that_is_asked_another_question_is_told(typed: Typed) -> None
     assert told in typed.text(*plan, "--ask", "Is it about money?", "--on", "mail")[2]
 
 
+def test_a_prompt_that_judging_would_refuse_is_not_taught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would cost hours, and the model never judges so long a text."""
+    monkeypatch.setenv("JUDGE_LOCAL_CTX", "50")
+    monkeypatch.setattr("judge.local.adapter.prompt_tokens", lambda _, text: [0] * len(text))
+    monkeypatch.setattr(Trainer, "_tokens", lambda *_: [])
+    trainer = Trainer.__new__(Trainer)
+    trainer.tokenizer = SimpleNamespace(chat_template="x")
+    trainer.config = SimpleNamespace(max_position_embeddings=2048)
+    lessons: Any = [SimpleNamespace(messages="m" * n, record=f"r{n}") for n in (49, 50)]
+    with pytest.raises(UsageError, match=r"record r50: the prompt has 50 tokens, .* context 50"):
+        next(trainer.read(lessons, ("yes", "no")))
+
+
 def test_weights_that_cannot_be_read_are_not_taught(typed: Typed) -> None:
     typed.write("labels.jsonl", mails(40))
     (typed.folder / "w.gguf").write_bytes(b"GGUF")
