@@ -418,3 +418,10 @@ def test_a_frame_holds_what_utf8_cannot(asked: dict[str, Any]) -> None:
     pytest.importorskip("pandas")
     found = judge.validate([{"mail": "thanks \ud83d", "\ud83d": "go"}], **asked).to_pandas()
     assert found.loc[0, "mail"] == "thanks \\ud83d" and found.loc[0, "\\ud83d"] == "go"
+
+
+def test_sums_are_plain_data_that_any_writer_takes(asked: dict[str, Any]) -> None:
+    import yaml
+
+    sums = judge.validate(ROWS, **asked).all().summary().as_json()
+    assert yaml.safe_load(yaml.safe_dump(sums))["checks"] == {"question": {"pass": 1, "fail": 1}}

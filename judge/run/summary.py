@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from math import inf
@@ -400,13 +400,13 @@ class Summary:
             "edits": self.edits,
             "dropped": self.dropped,
             **({"by_people": self.people.as_json()} if self.people else {}),
-            "checks": {name: dict(counts) for name, counts in self.checks.items()},
+            "checks": _counted(self.checks.items()),
             **({"funnel": {"stages": stages}} if self.stages else {}),
-            **({"by": {self.head: {n: dict(c) for n, c in slices}}} if self.by else {}),
+            **({"by": {self.head: _counted(slices)}} if self.by else {}),
             **({"scores": _plain(scores)} if scores else {}),
             **({"recall": _plain(self.mean_recalls())} if self.recalls else {}),
-            **({"answers": {n: dict(c) for n, c in self.answers.items()}} if self.answers else {}),
-            **({"entries": {n: dict(c) for n, c in self.entries.items()}} if self.entries else {}),
+            **({"answers": _counted(self.answers.items())} if self.answers else {}),
+            **({"entries": _counted(self.entries.items())} if self.entries else {}),
             **({"quotes_not_found": dict(self.quotes_lost)} if self.quotes_lost else {}),
             **({"rankings": _plain(self.ranked())} if self.compared else {}),
             **({"cascade": cascade} if self.cheap_votes else {}),
@@ -415,6 +415,11 @@ class Summary:
             "errors": dict(self.errors),
             "usage": self.usage.as_json(),
         }
+
+
+def _counted(pairs: Iterable[tuple[str, Counter[str]]]) -> dict[str, dict[str, int]]:
+    """Counts by name as plain data: verdicts are text."""
+    return {name: {str(key): n for key, n in counts.items()} for name, counts in pairs}
 
 
 def _plain(figures: Mapping[str, Any]) -> dict[str, Any]:
