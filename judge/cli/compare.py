@@ -79,10 +79,10 @@ def command(
         items = ", ".join(f"{comparison.items[name]} in {name}" for name in comparison.runs)
         items = f"{counted(comparison.items['all'], 'item')} in all runs; {items}\n"
         print_output("\n".join([comparison.made_by, *sources, items]))
-        ours = 2 if by else 1
-        print_results(comparison.tables[:ours], all_tables=all_tables, headlines=ours)
+        tables = comparison.tables
+        print_results(tables, all_tables=all_tables, headlines=len(tables))
         if paper:
             print_output("")
-            print_results(comparison.tables[ours:], all_tables=True)
+            print_results(comparison.paper, all_tables=True)
     for note in comparison.notes:
         print_message(note)

@@ -57,19 +57,21 @@ class FigurePanel:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Compared runs, named A, B, C: the number of items in all and in each, tables, notes."""
+    """Compared runs, named A, B, C: the number of items in all and in each, tables of scores and
+    answers, notes, and the tables of a benchmark's paper."""
 
     made_by: str
     runs: Mapping[str, str]
     items: Mapping[str, int]
     tables: Sequence[Table]
     notes: Sequence[str]
+    paper: Sequence[Table] = ()
 
     def panels(self, cells: type[Estimate | Quartiles] = Estimate) -> list[FigurePanel]:
         """The panels of a figure: the scores, overall and by stratum; without scores, the measures
         of the paper's tables. `cells`: Quartiles for boxes."""
         panels: dict[str, FigurePanel] = {}
-        for table in self.tables:
+        for table in (*self.tables, *self.paper):
             ours = table.name.startswith("comparison")
             if not ours and any(panel.shares for panel in panels.values()):
                 break
@@ -95,7 +97,7 @@ class Comparison:
             "made_by": self.made_by,
             "runs": dict(self.runs),
             "items": dict(self.items),
-            "tables": [table.as_json() for table in self.tables],
+            "tables": [table.as_json() for table in (*self.tables, *self.paper)],
             "notes": list(self.notes),
         }
 
@@ -134,20 +136,21 @@ def compared(files: Sequence[Run], *, paper: bool = False, by: Sequence[str] = (
     head = "condition" if made_by.startswith(BENCHMARK) else "verdict of"
     if any(name.startswith(SCORE) for name in series):
         head = "verdict or score"
-    tables = [_table({(): series}, runs, (head,))]
+    tables = [_table({(): series}, runs, (head,)), *_answer_tables({(): keys}, runs, ())]
     if by:
         entries = runs["A"].entries
         parts = strata_of(keys, lambda key: entries[key].fields, by)
         strata = {labels: _series(runs, part) for labels, part in parts.items()}
-        table = _table(strata, runs, (head, *by))
-        title = f"{table.title}, by {', '.join(by)}"
-        tables.append(replace(table, name="comparison-by", title=title))
+        for table in (_table(strata, runs, (head, *by)), *_answer_tables(parts, runs, by)):
+            title = f"{table.title}, by {', '.join(by)}"
+            tables.append(replace(table, name=f"{table.name}-by", title=title))
+    of_paper: Sequence[Table] = ()
     if paper:
         if not made_by.startswith(BENCHMARK):
             raise UsageError(f"--paper: {files[0].source} holds no answers to a benchmark")
-        tables += _paper_tables(made_by.removeprefix(BENCHMARK), runs, keys)
+        of_paper = _paper_tables(made_by.removeprefix(BENCHMARK), runs, keys)
     sources = {name: run.source for name, run in runs.items()}
-    return Comparison(made_by, sources, items, tables, [*_notes(runs, series)])
+    return Comparison(made_by, sources, items, tables, [*_notes(runs, series)], of_paper)
 
 
 def _common_keys(runs: Sequence[Run]) -> list[str]:
@@ -194,14 +197,49 @@ def _series(runs: Mapping[str, Run], keys: Sequence[str]) -> dict[str, Series]:
         series.pop(REPAIRED, None)
     if RECORD not in series and len(series) > 1:
         series[OVERALL] = list(chain.from_iterable(series.values()))
-    without_verdict = {
-        name
-        for name, items in series.items()
-        if all(mark == Verdict.ANSWERED for _, marks in items for mark in marks)
-    }
-    if without_verdict < series.keys():
-        series = {name: items for name, items in series.items() if name not in without_verdict}
-    return series
+    return {name: items for name, items in series.items() if not _only_answered(items)}
+
+
+def _only_answered(items: Series) -> bool:
+    """Whether no answer of a series passes or fails."""
+    marks = [mark for _, of_item in items for mark in of_item]
+    return Verdict.ANSWERED in marks and not any(isinstance(mark, float) for mark in marks)
+
+
+def _answer_tables(
+    parts: Mapping[tuple[str, ...], Sequence[str]], runs: Mapping[str, Run], by: Sequence[str]
+) -> Iterator[Table]:
+    """Of questions whose answers have names: how often each later run has A's answer, and which
+    answers became which; by stratum, of the items with these keys."""
+    entries = [run.entries for run in runs.values()]
+    alike, changes = list[TableRow](), list[TableRow]()
+    names = dict.fromkeys(
+        name for of_run in entries for item in of_run.values() for name in item.answers
+    )
+    for (name, (labels, keys)), run in product(product(names, parts.items()), [*runs][1:]):
+        first, later = runs["A"].entries, runs[run].entries
+        asked = [key for key in keys if f"check {name}" in first[key].marks | later[key].marks]
+        both = [key for key in asked if name in first[key].answers and name in later[key].answers]
+        pairs = [(first[key].answers[name], later[key].answers[name]) for key in both]
+        if not pairs:
+            continue
+        resamples = Resamples([first[key].cluster for key in both], fewest=FEWEST)
+        share = share_estimate([float(a == b) for a, b in pairs], resamples)
+        cells: dict[str, Cell] = {"pairs": len(pairs), "of": len(asked)}
+        alike.append(
+            TableRow((name, *labels, run), {**cells, "same answer": replace(share, of=len(asked))})
+        )
+        counts = Counter((a, b) for a, b in pairs if a != b)
+        changes += (
+            TableRow((name, *labels, run, *change), {"items": count})
+            for change, count in counts.most_common()
+        )
+    if alike:
+        heads = ("check", *by, "run")
+        yield Table("answers", "How often each run gives A's answer", heads, alike)
+        yield Table(
+            "changes", "Answers that differ from A's", (*heads, "in A", "in the run"), changes
+        )
 
 
 def _table(strata: Strata, runs: Mapping[str, Run], heads: tuple[str, ...]) -> Table:

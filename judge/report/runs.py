@@ -41,13 +41,15 @@ _PLACE = re.compile(r":\d+$")  # The name of a record without an id, or with a r
 @dataclass(frozen=True, slots=True)
 class RunItem:
     """One item of a run: its marks by series, the cluster that it is resampled with, its gold, for
-    a benchmark the line with its answer, and the fields of the record or item."""
+    a benchmark the line with its answer, the fields of the record or item, and by check the answer
+    of a question whose answers have names."""
 
     marks: dict[str, ItemScore]
     cluster: str
     gold: Any = None
     answer: Line | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
+    answers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -156,7 +158,9 @@ def _record(line: Line) -> tuple[str, RunItem]:
     text = None if _PLACE.search(name) else name
     id = text or scalar_text(fields.get("id")) or own_id(fields)
     key = f"id {id}" if id else f"content {content_hash(fields)}"
-    return key, RunItem(marks, scalar_text(line.fields.get("row")) or key, fields=fields)
+    answers = {n: str(check["answer"]) for n, check in checks if check.get("answer") is not None}
+    cluster = scalar_text(line.fields.get("row")) or key
+    return key, RunItem(marks, cluster, fields=fields, answers=answers)
 
 
 def _mark(verdict: str) -> ItemScore:

@@ -340,3 +340,32 @@ def test_runs_are_named_by_a_letter_each(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="27 runs: 26 can be compared at most"):
         compare([one] * 27)
     assert [*compare([one] * 26).runs][-1] == "Z"
+
+
+def test_answers_that_only_count_are_compared_answer_by_answer(tmp_path: Path) -> None:
+    """Of twelve records both runs answer eleven, nine alike; by city the two halves."""
+
+    def run(name: str, answers: list[str | None]) -> str:
+        rows = []
+        for n, given in enumerate(answers):
+            check = {"check": "tone", "verdict": "answered" if given else "abstain"}
+            check |= {"answer": given} if given else {}
+            told = {"checks": [check]}
+            rows.append(record(check["verdict"], judge=told, id=str(n), city="xy"[n % 2]))
+        return write(tmp_path / name, rows)
+
+    first = run("a", ["warm"] * 10 + ["rude", None])
+    second = run("b", ["cold", "warm", "rude", *["warm"] * 7, "rude", "warm"])
+    found = compare([first, second])
+    alike, changes = found.tables[1:]
+    assert not found.tables[0].rows, "nothing passes or fails"
+    ((labels, cells),) = [(one.labels, one.cells) for one in alike.rows]
+    same = cells["same answer"]
+    assert (labels, cells["pairs"], cells["of"]) == (("tone", "B"), 11, 12)
+    assert (same.value, same.n, same.of) == (pytest.approx(9 / 11), 11, 12)
+    moved = {one.labels: one.cells["items"] for one in changes.rows}
+    assert moved == {("tone", "B", "warm", "cold"): 1, ("tone", "B", "warm", "rude"): 1}
+    by_city = {t.name: t for t in compare([first, second], by=["city"]).tables}["answers-by"]
+    shares = {one.labels: one.cells["same answer"].value for one in by_city.rows}
+    assert shares == {("tone", "x", "B"): pytest.approx(4 / 6), ("tone", "y", "B"): 1}
+    assert not any("left out" in note for note in found.notes)
