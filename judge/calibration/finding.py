@@ -135,7 +135,7 @@ def labels(check: CheckReport) -> Iterator[str]:
     )
     if check.joined:
         yield (
-            f"{check.joined} records nearly repeat the text of others and count as one with them: "
+            f"{check.joined} of the records nearly repeat others and count as one with them: "
             f"{check.clusters} are independent"
         )
     for judge in check.judges:

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from functools import cache
 from pathlib import Path
 from secrets import token_urlsafe
+from time import monotonic
 from typing import Any
 
 from aiohttp import web
@@ -33,6 +34,10 @@ from judge.web.session import UNSURE, PageQuestion, Session
 HOST = "127.0.0.1"
 LONG = 4_000
 """The page folds texts of more characters than this."""
+
+QUICK, PAUSES = 0.2, 20
+"""Seconds in which a figure may be computed after each answer; one that takes longer waits for this
+many times its own time."""
 
 _TURN = re.compile(r"\n(?=\d+\. [^\n:]{1,60}:)")
 _FOLDER = Path(__file__).parent
@@ -79,6 +84,8 @@ class _Page:
     def __init__(self, session: Session) -> None:
         self.session, self.token, self.port = session, token_urlsafe(24), 0
         self.end = asyncio.Event()
+        self._people: list[str] = []
+        self._people_due = 0.0
 
     def app(self) -> web.Application:
         app = web.Application(middlewares=[self._guard], client_max_size=MAX_BODY)
@@ -179,11 +186,21 @@ class _Page:
                 texts={} if question is None or not session.blind else question.texts,
                 latest=latest,
                 progress=figures.progress(session),
-                people=figures.among_people(session),
+                people=self._among_people(),
                 judge=figures.beside_judge(session) if session.blind and latest else [],
             )
         )
         return web.Response(text=text, content_type="text/html")
+
+    def _among_people(self) -> list[str]:
+        """How far people agree; of many answers not anew after each, which would keep the annotator
+        waiting."""
+        begin = monotonic()
+        if begin >= self._people_due:
+            self._people = figures.among_people(self.session)
+            end = monotonic()
+            self._people_due = end + (PAUSES * (end - begin) if end - begin > QUICK else 0)
+        return self._people
 
 
 def keys(answers: tuple[str, ...]) -> dict[str, str]:

@@ -24,7 +24,7 @@ from judge.run.decisions import Decisions, decide
 from judge.run.job import Job
 from judge.run.output import Sink
 from judge.stats.intervals import score_limits
-from judge.web import label, review
+from judge.web import label, page_server, review
 from judge.web.answers import AnswerFile, PersonAnswer, Place
 from judge.web.figures import among_people, half_width, progress
 from judge.web.page_server import keys
@@ -289,6 +289,29 @@ def test_the_agreement_on_the_page_is_that_of_judge_agreement(tmp_path: Path) ->
     assert f"the same answer 86.7% of the time ({low:.1f}% to {high:.1f}%), each weighted" in told
     (check,) = agreement_of([str(tmp_path / "l.jsonl")], resolve({})).checks
     assert check.overall.measures["pairwise"].value == pytest.approx(13 / 15)
+
+
+def test_a_figure_that_takes_long_does_not_keep_the_annotator_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Computed after each answer while it is quick; later only after twenty times its own time."""
+    session = Session([], AnswerFile(tmp_path / "l.jsonl", "ann"), "Label")
+    page, clock, cost, made = page_server._Page(session), [100.0], [0.1], []
+
+    def computed(_: Session) -> list[str]:
+        made.append(clock[0])
+        clock[0] += cost[0]
+        return [f"figure {len(made)}"]
+
+    monkeypatch.setattr(page_server, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(page_server.figures, "among_people", computed)
+    assert [page._among_people() for _ in range(2)] == [["figure 1"], ["figure 2"]]
+    cost[0] = 1.0
+    assert [page._among_people() for _ in range(3)] == [["figure 3"]] * 3
+    clock[0] += 19
+    assert page._among_people() == ["figure 3"]
+    clock[0] += 2
+    assert page._among_people() == ["figure 4"]
 
 
 def test_a_judged_line_is_drawn_by_the_least_sure_of_the_checks_asked_about() -> None:
