@@ -32,6 +32,10 @@ from judge.settings import Settings
 from judge.verdict import AnswerOutcome, Verdict
 from judge.version import __version__
 from judge.workflows import Context, Work
+from judge.workflows.load import load_workflow
+
+GRADING = "extraction"
+"""The workflow by which judges credit extracted values."""
 
 
 def evaluate(
@@ -108,7 +112,15 @@ def _resources(
         )
     grading = settings.without_steps().without_questions()
     grading = grading.model_copy(update={"model": tuple(judges)})
-    return Resources.of(grading, (*settings.model, *judges), build=build)
+    resources = Resources.of(grading, (*settings.model, *judges), build=build)
+    if unasked := {*resources.rubrics.added}.difference(load_workflow(GRADING).checks):
+        if settings.typed("rubric"):
+            message = f"--rubric {min(unasked)}: judges credit by"
+            raise UsageError(f"{message} {', '.join(load_workflow(GRADING).checks)} alone")
+        # Of rubrics for other runs those that replace the workflow's stay.
+        rubrics = replace(resources.rubrics, added=())
+        resources = Resources(rubrics, resources.models, resources.profiles)
+    return resources
 
 
 @dataclass
@@ -246,7 +258,7 @@ class Evaluation(Task):
             },
         }
         if self.judges:
-            parameters["grading"] = self.resources.bound("extraction").fingerprint
+            parameters["grading"] = self.resources.bound(GRADING).fingerprint
         return parameters, [self._client]
 
     def _of_judges(self) -> tuple[dict[str, Any], list[Client]]:
@@ -282,10 +294,10 @@ async def credit(
         UsageError: a blank gold value.
     """
     fields = {"id": result.id, "values": result.fields["gold"], "predicted": result.answer}
-    record = Record("<answers>", 1, fields).of_kind("extraction")
+    record = Record("<answers>", 1, fields).of_kind(GRADING)
     if record.problem is not None:
         raise UsageError(f"{result.id}: {record.problem.message}")
-    bound = resources.bound("extraction")
+    bound = resources.bound(GRADING)
     outcome = await bound.workflow.run(record, bound.context, work_of)
     judgement = outcome.judgement
     check, extraction = judgement.checks[0], judgement.extraction

@@ -162,7 +162,9 @@ def test_a_temperature_that_is_given_is_sent_and_else_the_papers(
     assert set(sent) == {0.5}
 
 
-def test_judges_credit_the_values_that_a_model_extracts(asked: Typed) -> None:
+def test_judges_credit_the_values_that_a_model_extracts(
+    asked: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     listed = {"reply": {"entries": ["Neighbours help."]}}
     asked.script(
         "reader.yaml", [{"when": {"rubric": "cqbench_extraction"}, **listed}, {"text": "x"}]
@@ -182,6 +184,12 @@ def test_judges_credit_the_values_that_a_model_extracts(asked: Typed) -> None:
     assert (judged["score"], judged["steps"]["credits"]) == (0.375, [1.0, 0.5, 0.0, 0.0])
     (vote,) = judged["steps"]["checks"][0]["votes"]
     assert vote["model"] == "scripted:judge.yaml" and vote["evidence"][0]["reason"] == "so"
+    # They are asked nothing else, whatever other runs ask.
+    monkeypatch.setenv("JUDGE_RUBRIC", "relevance")
+    assert asked(*words, *models, *what[:2]).stdout == asked.folder.joinpath(what[3]).read_bytes()
+    monkeypatch.delenv("JUDGE_RUBRIC")
+    told = asked.text(*words, *models, *what[:2], "--rubric", "irony")[2]
+    assert "--rubric irony: judges credit by value_extraction alone" in told
     (row, _) = (table["rows"][0] for table in json.loads(done.stdout))
     assert row["score"]["value"] == row["over values"]["value"] == 0.375
     # The second story's three values are not extracted: 1.5 of 7, and a mean of 0.375 and 0.
