@@ -188,17 +188,25 @@ class TransformersBackend(InProcess):
             tokenizer: Any = AutoTokenizer.from_pretrained(
                 self._folder, local_files_only=True, trust_remote_code=False
             )
-            model: Any = AutoModelForCausalLM.from_pretrained(
+            model: Any
+            model, loading = AutoModelForCausalLM.from_pretrained(
                 self._folder,
                 local_files_only=True,
                 trust_remote_code=False,
                 use_safetensors=True,
                 dtype=dtype,
+                output_loading_info=True,
             )
             model = model.to(self._device).eval()
         except Exception as error:
             message = f"{self._spec} cannot be loaded on {self._device}: {error}"
             raise errors.Denied(message) from error
+        if missing := sorted({*loading["missing_keys"], *map(str, loading["mismatched_keys"])}):
+            # The library fills them with random numbers, as those of an encoder's missing head.
+            raise errors.Denied(
+                f"{self._spec} is no model that writes, or its files are not complete: they lack "
+                f"{len(missing)} of its weights, such as {missing[0]}"
+            )
         if not tokenizer.is_fast or tokenizer.chat_template is None:
             lacking = "chat template" if tokenizer.is_fast else "tokenizer.json"
             raise errors.Denied(f"{self._spec} has no {lacking}")

@@ -306,6 +306,18 @@ def test_what_is_no_model_is_refused_before_any_call(
         TransformersBackend(str(tmp_path))
 
 
+def test_weights_that_are_missing_are_not_drawn_at_random(folder: Path, tmp_path: Path) -> None:
+    """As of an encoder or a reward model, whose files have no head for words."""
+    from safetensors.torch import load_file, save_file
+
+    bare = shutil.copytree(folder, tmp_path / "bare")
+    weights = load_file(bare / "model.safetensors")
+    del weights["lm_head.weight"]
+    save_file(weights, bare / "model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(Denied, match=r"they lack 1 of its weights, such as lm_head\.weight"):
+        ask(TransformersBackend(str(bare)), call("Hello", max_tokens=1))
+
+
 def test_a_device_that_is_not_there(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for device in ("gpu", "cuda:7"):
         monkeypatch.setenv("JUDGE_TORCH_DEVICE", device)
