@@ -18,6 +18,7 @@ from judge.records import content_hash, read
 from judge.records.answers import scalar_text
 from judge.records.base import own_id
 from judge.records.lines import Line
+from judge.run.summary import UNDECIDED
 from judge.verdict import AnswerOutcome
 
 ItemScore = float | str
@@ -145,14 +146,15 @@ def _answer(line: Line, where: str) -> tuple[str, RunItem]:
 def _record(line: Line) -> tuple[str, RunItem]:
     """The key of an output line of `judge validate`, and its item.
 
-    The marks are the verdicts on the record before and after repair, and the last verdict and score
-    of each check.
+    The marks are the verdicts on the record before and after repair, and the last verdict
+    of each check, with the score of a decided one.
     """
     fields = line.original_fields
     marks = {RECORD: _mark(line.first_verdict), REPAIRED: _mark(line.verdict)}
     checks = line.last_checks.items()
     marks |= {f"check {name}": _mark(check["verdict"]) for name, check in checks}
-    scores = {f"{SCORE}{name}": check.get("score") for name, check in checks}
+    decided = [(name, check) for name, check in checks if check["verdict"] not in UNDECIDED]
+    scores = {f"{SCORE}{name}": check.get("score") for name, check in decided}
     marks |= {name: float(score) for name, score in scores.items() if score is not None}
     name = str(line.content.get("name") or "")
     text = None if _PLACE.search(name) else name

@@ -152,11 +152,8 @@ class Gate:
         is worst for the bound."""
         of = summary.asked(self.subject) + summary.unread(self.subject)
         n, total, _ = summary.scores.get(self.subject, (0, 0.0, 0.0))
-        unsure = summary.unsure_scores.get(self.subject, ())
-        count = int(n) - len(unsure)
-        if not count:
+        if not (count := int(n)):
             return GateOutcome(self, None, 0, of)
-        total -= sum(unsure)
         value, left = total / count, of - count
         if not left:
             return GateOutcome(self, value, count, of, at_best=value)

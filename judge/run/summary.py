@@ -52,7 +52,8 @@ class Summary:
     - `before_repair`: verdicts before repair; `slices`: these for each value of the fields `by`;
       `there`: those of the fields `by` that a record has.
     - `pairs`: the two fields that a check compares, by check.
-    - `scales`: lowest and highest score, by check; `unsure_scores`: scores of undecided checks.
+    - `scores`: number, sum and sum of squares of the decided checks' scores; `scales`: lowest and
+      highest score; both by check.
     - `far`: records that abstain because they are unlike a probe's labelled ones; `torn`: because
       the two orders of a comparison disagree; both by check.
     - `unshown`: records that had nothing to show; `bad_lines`: errors that are the input's.
@@ -89,7 +90,6 @@ class Summary:
     verdicts: Counter[str] = field(default_factory=Counter)
     before_repair: Counter[str] = field(default_factory=Counter)
     scores: dict[str, list[float]] = field(default_factory=dict)
-    unsure_scores: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     recalls: dict[str, list[float]] = field(default_factory=dict)
     answers: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     checks: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -169,11 +169,10 @@ class Summary:
     def _count_check(self, name: str, check: Mapping[str, Any]) -> None:
         """Count the last check of this name on a record."""
         self.checks[name][check["verdict"]] += 1
-        if (score := check.get("score")) is not None:
+        score = check.get("score")
+        if score is not None and check["verdict"] not in UNDECIDED:
             n, total, squares = self.scores.get(name, (0, 0.0, 0.0))
             self.scores[name] = [n + 1, total + score, squares + score * score]
-            if check["verdict"] in UNDECIDED:
-                self.unsure_scores[name].append(score)
         if answer := check.get("answer"):
             self.answers[name][answer] += 1
         votes = check.get("votes") or ()
@@ -261,7 +260,7 @@ class Summary:
         return Counter(self.checks.get(name)) + Counter[str]({Verdict.ERROR: self.unread(name)})
 
     def mean_score(self, name: str) -> Estimate:
-        """The mean score of a check over the records that it was made on."""
+        """The mean score of a check over the records on which it is decided."""
         n, total, squares = self.scores[name]
         from judge.stats.intervals import mean_of_sums
 
