@@ -74,7 +74,7 @@ class Judgements(list[Judgement]):
         summary = empty_summary(RunDescriptions.beside(*sources), texts(by))
         for line, _ in Lines.read(sources):
             summary.add(line)
-        if self and (absent := summary.absent) is not None:
+        if self and (absent := summary.slices.absent) is not None:
             raise UsageError(no_such_field(f"--by {absent}", absent, self[0].record))
         return summary
 

@@ -60,6 +60,9 @@ PERSON: Literal["person"] = "person"
 LOST = (Verdict.UNREADABLE, Verdict.ERROR)
 """The verdicts for want of a reply that can be read."""
 
+UNDECIDED = (Verdict.ABSTAIN, *LOST)
+"""Verdicts without a decision: no pass, no fail, no counted answer."""
+
 _GRAVITY = (
     *(Verdict.ERROR, Verdict.FAIL, Verdict.UNREADABLE, Verdict.ABSTAIN, Verdict.PASS),
     Verdict.ANSWERED,

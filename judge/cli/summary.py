@@ -150,9 +150,14 @@ def _print_counts(summary: Summary, *, repair: bool, all_tables: bool) -> None:
         print_table(["check", "judge", "votes"], rows, labels=2, err=True)
     if not summary.slices:
         return
-    slices = summary.largest_slices(all_values=all_tables)
-    head = f"{summary.head} as it came in" if repair else summary.head
-    _print_verdicts(head, slices, total=True)
+    slices, head = summary.slices.largest(all_values=all_tables), summary.slices.head
+    verdicts = [(value, part.verdicts) for value, part in slices]
+    _print_verdicts(f"{head} as it came in" if repair else head, verdicts, total=True)
+    for name, answers, rows in summary.slices.answers(all_values=all_tables):
+        print_table([f"{name} by {head}", *answers, "of"], rows, err=True)
+    for name, rows in summary.slices.means(summary.scales, all_values=all_tables):
+        heads = [f"{name} by {head}", "mean score", "95% interval", "scored", "of"]
+        print_table(heads, rows, err=True)
     if len(slices) < len(summary.slices):
         print_lines([f"--all shows more: all {len(summary.slices)} values"], err=True)
 

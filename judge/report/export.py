@@ -26,9 +26,9 @@ from judge.reasons import reason_of
 from judge.records.lines import Line
 from judge.redact import in_utf8, printable
 from judge.run.gates import Gate
-from judge.run.summary import UNDECIDED, Summary
+from judge.run.summary import Summary
 from judge.stats.intervals import percent
-from judge.verdict import Verdict
+from judge.verdict import UNDECIDED, Verdict
 
 Judged = Iterable[tuple[Line, Judgement]]
 

@@ -16,6 +16,7 @@ from judge.records.lines import Line
 from judge.report.entry import differ
 from judge.run.description import RunDescription, RunDescriptions
 from judge.run.rubrics import pairs_of, scales_of
+from judge.run.slices import Slices
 from judge.run.summary import Summary
 from judge.run.task import FOR_PEOPLE
 from judge.stats.intervals import Estimate, wilson
@@ -148,7 +149,7 @@ def empty_summary(runs: RunDescriptions, by: Sequence[str] = ()) -> Summary:
     """A summary of no lines yet, with what the descriptions say about the rubrics; raises
     UsageError if a rubric cannot be read."""
     return Summary(
-        by,
+        Slices(by),
         scales_of(runs.rubrics),
         rankings=runs.rankings,
         counting=runs.only_counted,

@@ -213,7 +213,7 @@ def render(
             except UsageError:  # Lines of several kinds are no run.
                 alike = False
         records.add(line, judgement, labels, lines.file, key or f"line {number}")
-    if first is not None and (absent := whole.summary.absent) is not None:
+    if first is not None and (absent := whole.summary.slices.absent) is not None:
         raise UsageError(no_such_field(f"--by {absent}", absent, first.fields))
     alike = alike and len({run.made_by for run in runs}) == 1
     alike = alike and bool(set.intersection(*({*run.entries} for run in runs)))

@@ -18,8 +18,7 @@ from judge.records import content_hash, read
 from judge.records.answers import scalar_text
 from judge.records.base import own_id
 from judge.records.lines import Line
-from judge.run.summary import UNDECIDED
-from judge.verdict import AnswerOutcome
+from judge.verdict import UNDECIDED, AnswerOutcome
 
 ItemScore = float | str
 """An item's score in one series, or why it has none. It is in [0, 1], or on its rubric's scale."""

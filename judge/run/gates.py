@@ -11,9 +11,8 @@ from judge.errors import UsageError, meant
 from judge.options import share_of
 from judge.questions.parts import Bound
 from judge.records.kinds import RECORD
-from judge.run.summary import UNDECIDED
 from judge.stats.intervals import percent
-from judge.verdict import Verdict
+from judge.verdict import UNDECIDED, Verdict
 
 if TYPE_CHECKING:
     from judge.questions.rubric import Rubric
@@ -151,9 +150,10 @@ class Gate:
         """The mean of the decided scores; each undecided record counts as the end of the scale that
         is worst for the bound."""
         of = summary.asked(self.subject) + summary.unread(self.subject)
-        n, total, _ = summary.scores.get(self.subject, (0, 0.0, 0.0))
-        if not (count := int(n)):
+        sums = summary.scores.get(self.subject)
+        if sums is None:
             return GateOutcome(self, None, 0, of)
+        count, total = sums.count, sums.total
         value, left = total / count, of - count
         if not left:
             return GateOutcome(self, value, count, of, at_best=value)

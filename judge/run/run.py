@@ -25,6 +25,7 @@ from judge.run.output import (
     sort_review,
 )
 from judge.run.report import Report
+from judge.run.slices import Slices
 from judge.run.stream import MAX_BUFFERED, Stop, interrupts
 from judge.run.stream import run as run_stream
 from judge.run.summary import Summary
@@ -103,7 +104,9 @@ class _Run:
         task.watcher = watcher
         self.resources = task.resources
         run = task.resources.rubrics
-        summary = Summary(job.by, run.scales, run.stages, run.rankings, run.counting, run.pairs)
+        summary = Summary(
+            Slices(job.by), run.scales, run.stages, run.rankings, run.counting, run.pairs
+        )
         self.report = Report(summary, task.gates)
         self.progress = Progress(summary, task.resources.models)
         self.stop = Stop()

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from math import inf
 from typing import TYPE_CHECKING, Any, get_args
 
 from judge.errors import RateLimited, Refused, ServerFault, Trouble
 from judge.judging.answer_reader import FAR, ORDERS_DISAGREE
 from judge.judging.judge import NOTHING_READ, QUOTE_NOT_FOUND
 from judge.judging.prompts import LACKS
-from judge.records.base import NO_CONTENT, stratum
 from judge.records.lines import Line
 from judge.run.people import ByPeople
+from judge.run.slices import ScoreSums, Slice, Slices, decided_score
 from judge.run.votes import PanelVotes, count_votes
-from judge.verdict import LOST, PERSON, SOUND, Check, Usage, Verdict
+from judge.verdict import LOST, PERSON, SOUND, UNDECIDED, Check, Usage, Verdict
 
 if TYPE_CHECKING:
     from judge.stats.intervals import Estimate
@@ -27,19 +25,7 @@ if TYPE_CHECKING:
 FAILURES_SHOWN = 5
 """How many records of a verdict are named at the end of a run."""
 
-SLICES = 20
-"""How many values of a field are listed with their counts; rarer ones are summed."""
-
-_MAX_SLICES = 10_000
-"""How many values are counted separately; later ones are counted together."""
-
-OTHERS = "(others)"
-"""The name for the rarer values together."""
-
 _TRANSIENT = (RateLimited.kind, ServerFault.kind)
-
-UNDECIDED = (Verdict.ABSTAIN, *LOST)
-"""Verdicts without a decision: no pass, no fail, no counted answer."""
 
 _NAMED = (Verdict.FAIL, *UNDECIDED)
 """Verdicts whose first records are named: a person looks at these."""
@@ -49,11 +35,10 @@ _NAMED = (Verdict.FAIL, *UNDECIDED)
 class Summary:
     """Counts over output lines.
 
-    - `before_repair`: verdicts before repair; `slices`: these for each value of the fields `by`;
-      `there`: those of the fields `by` that a record has.
+    - `before_repair`: verdicts before repair; `slices`: figures by value of the fields of `--by`.
     - `pairs`: the two fields that a check compares, by check.
-    - `scores`: number, sum and sum of squares of the decided checks' scores; `scales`: lowest and
-      highest score; both by check.
+    - `scores`: the sums of the decided checks' scores; `scales`: lowest and highest score; both by
+      check.
     - `far`: records that abstain because they are unlike a probe's labelled ones; `torn`: because
       the two orders of a comparison disagree; both by check.
     - `unshown`: records that had nothing to show; `bad_lines`: errors that are the input's.
@@ -75,7 +60,7 @@ class Summary:
     - `people`: records that people decided, by the judges' verdict and the final one.
     """
 
-    by: Sequence[str] = ()
+    slices: Slices = field(default_factory=Slices)
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     stages: Sequence[str] = ()
     rankings: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
@@ -84,12 +69,10 @@ class Summary:
     compared: dict[str, Counter[tuple[str | None, ...]]] = field(
         default_factory=lambda: defaultdict(Counter)
     )
-    slices: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    there: set[str] = field(default_factory=set)
     records: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
     before_repair: Counter[str] = field(default_factory=Counter)
-    scores: dict[str, list[float]] = field(default_factory=dict)
+    scores: dict[str, ScoreSums] = field(default_factory=dict)
     recalls: dict[str, list[float]] = field(default_factory=dict)
     answers: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     checks: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -127,8 +110,7 @@ class Summary:
         verdict = line.verdict
         self.verdicts[verdict] += 1
         self.before_repair[line.first_verdict] += 1
-        if self.by:
-            self._slice(line.fields, line.first_verdict)
+        self.slices.add(line)
         cause = _cause(line)
         if cause is not None:
             self._count_cause(line, *cause)
@@ -169,10 +151,8 @@ class Summary:
     def _count_check(self, name: str, check: Mapping[str, Any]) -> None:
         """Count the last check of this name on a record."""
         self.checks[name][check["verdict"]] += 1
-        score = check.get("score")
-        if score is not None and check["verdict"] not in UNDECIDED:
-            n, total, squares = self.scores.get(name, (0, 0.0, 0.0))
-            self.scores[name] = [n + 1, total + score, squares + score * score]
+        if (score := decided_score(check)) is not None:
+            self.scores.setdefault(name, ScoreSums()).add(score)
         if answer := check.get("answer"):
             self.answers[name][answer] += 1
         votes = check.get("votes") or ()
@@ -201,32 +181,6 @@ class Summary:
         if all(answer["verdict"] in LOST for answer in vote.get("evidence") or (vote,)):
             self.cheap_lost += 1
             self.cheap_problem = self.cheap_problem or f"{vote['model']}: {vote.get('reason')}"
-
-    def _slice(self, fields: Mapping[str, Any], verdict: str) -> None:
-        """Count a record's verdict before repair by its values of the fields `by`."""
-        labels = stratum(fields, self.by)
-        self.there.update(n for n, t in zip(self.by, labels, strict=True) if t != NO_CONTENT)
-        fits = (name := _joined(labels)) in self.slices or len(self.slices) < _MAX_SLICES
-        self.slices[name if fits else OTHERS][verdict] += 1
-
-    @property
-    def head(self) -> str:
-        """The names of the fields `by`."""
-        return _joined(self.by)
-
-    @property
-    def absent(self) -> str | None:
-        """The first of the fields `by` that no record has."""
-        return next((name for name in self.by if name not in self.there), None)
-
-    def largest_slices(self, *, all_values: bool = False) -> list[tuple[str, Counter[str]]]:
-        """The verdicts by value, most records first; rarer ones are summed unless `all_values`."""
-        most = len(self.slices) if all_values else SLICES
-        remainder = self.slices.get(OTHERS, Counter())
-        pairs = [pair for pair in self.slices.items() if pair[0] != OTHERS]
-        pairs.sort(key=lambda pair: -pair[1].total())
-        rarer = sum((counts for _, counts in pairs[most:]), remainder)
-        return [*pairs[:most], *([(OTHERS, rarer)] if rarer else [])]
 
     @property
     def panels(self) -> dict[str, PanelVotes]:
@@ -261,11 +215,11 @@ class Summary:
 
     def mean_score(self, name: str) -> Estimate:
         """The mean score of a check over the records on which it is decided."""
-        n, total, squares = self.scores[name]
-        from judge.stats.intervals import mean_of_sums
+        return self.scores[name].mean(self.asked(name), self.scales.get(name))
 
-        scale = self.scales.get(name, (-inf, inf))
-        return mean_of_sums(int(n), total, squares, of=self.asked(name), scale=scale)
+    def _means_of(self, part: Slice) -> dict[str, Any]:
+        means = {n: sums.mean(part.made[n], self.scales.get(n)) for n, sums in part.scores.items()}
+        return _plain(means)
 
     def mean_words(self, name: str) -> str:
         """`mean_score` in words."""
@@ -387,8 +341,10 @@ class Summary:
             for rate, counts in rates
         )
         cascade = {"checks": self.cheap_votes, "by_cheap_model_alone": self.cheap_alone}
-        scores = {name: self.mean_score(name) for name in self.scores}
-        slices = self.largest_slices(all_values=True)
+        scores, head = {name: self.mean_score(name) for name in self.scores}, self.slices.head
+        slices = self.slices.largest(all_values=True)
+        answers = {n: _counted(part.answers.items()) for n, part in slices if part.answers}
+        means = {n: self._means_of(part) for n, part in slices if part.scores}
         stages = [{"stage": name, "in": of, "out": through} for name, of, through in self.funnel]
         return {
             "records": self.records,
@@ -401,7 +357,9 @@ class Summary:
             **({"by_people": self.people.as_json()} if self.people else {}),
             "checks": _counted(self.checks.items()),
             **({"funnel": {"stages": stages}} if self.stages else {}),
-            **({"by": {self.head: _counted(slices)}} if self.by else {}),
+            **({"by": {head: _counted((n, part.verdicts) for n, part in slices)}} if head else {}),
+            **({"answers_by": {head: answers}} if answers else {}),
+            **({"scores_by": {head: means}} if means else {}),
             **({"scores": _plain(scores)} if scores else {}),
             **({"recall": _plain(self.mean_recalls())} if self.recalls else {}),
             **({"answers": _counted(self.answers.items())} if self.answers else {}),
@@ -425,17 +383,6 @@ def _plain(figures: Mapping[str, Any]) -> dict[str, Any]:
     from judge.stats.intervals import plain
 
     return {name: plain(figure) for name, figure in figures.items()}
-
-
-def _joined(contents: Sequence[str]) -> str:
-    """The contents of several fields as one text. Those with a comma are quoted, to distinguish
-    (`X, Y`, `Z`) from (`X`, `Y, Z`)."""
-    if len(contents) == 1:
-        return contents[0]
-    return ", ".join(
-        json.dumps(text, ensure_ascii=False) if "," in text or text.startswith('"') else text
-        for text in contents
-    )
 
 
 def _lost(vote: Mapping[str, Any]) -> bool:

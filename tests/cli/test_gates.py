@@ -212,6 +212,30 @@ def test_a_mean_on_an_unknown_scale_or_of_unsure_scores_does_not_hold() -> None:
         assert not outcome.holds and outcome.could_hold and told in str(outcome)
 
 
+def test_answers_and_means_are_told_for_each_value_of_a_field(mails: Typed) -> None:
+    """Two texts of each kind: glad and glad, sad and sad; scores 5 and 4, 1 and none."""
+    records = [{"id": t, "text": t, "kind": "good" if "fine" in t else "bad"} for t in TEXTS]
+    mails.write("m.jsonl", records)
+    mood = ("--ask", "Which mood?", "--name", "mood", "--answers", "glad,sad")
+    by = ("--by", "kind", "--summary", "s.json", "-o", "o.jsonl", "--overwrite")
+    told = " ".join(mails.text(*RUN, *mood, *by)[2].split())
+    assert "mood by kind glad sad of " in told and " good 2 2 bad 2 2 " in told
+    by_kind = json.loads(mails.read("s.json"))["answers_by"]["kind"]
+    assert by_kind == {"good": {"mood": {"glad": 2}}, "bad": {"mood": {"sad": 2}}}
+    told = " ".join(mails.text(*RUN, *TONE, *by)[2].split())
+    assert "tone by kind mean score 95% interval scored of " in told
+    assert " bad 1.00 – 1 2 " in told and " good 4.50 1.00 to 5.00 2 2 " in told
+    found = json.loads(mails.read("s.json"))["scores_by"]["kind"]
+    assert {k: (m["tone"]["value"], m["tone"]["n"], m["tone"]["of"]) for k, m in found.items()} == {
+        "good": (4.5, 2, 2),
+        "bad": (1.0, 1, 2),
+    }
+    mails.text("report", "o.jsonl", "-o", "o.html", "--by", "kind")
+    page = mails.read("o.html").decode()
+    means = rows(page[page.index("<caption><bdi>tone</bdi>") - 40 :], None)
+    assert means[1:] == [["good", "4.50", "1.00 to 5.00", "2", "2"], ["bad", "1.00", "–", "1", "2"]]
+
+
 def gates_on_page(judge: Typed) -> list[list[str]]:
     assert judge.text("report", "o.jsonl", "-o", "o.html", "--overwrite")[0] == 0
     html = judge.read("o.html").decode()

@@ -107,7 +107,17 @@ def runs(typed: Typed) -> Iterator[tuple[str, ...]]:
 
     yield ("in.jsonl", *TONE, *says("a.yaml", "warm", "rude"), "--by", "region")
     scores = (*says("b.yaml", "1", "4"), *says("c.yaml", "2", "4"))
-    yield ("in.jsonl", *CLEAR, "--pass", ">= 3", *scores, "--gate", "mean clear >= 2")
+    yield (
+        "in.jsonl",
+        *CLEAR,
+        "--pass",
+        ">= 3",
+        *scores,
+        "--gate",
+        "mean clear >= 2",
+        "--by",
+        "region",
+    )
     polite = ("in.jsonl", *POLITE, *says("d.yaml", "yes", "no", quote="Absent."))
     yield (*polite, "--fail-under", "0.6", "--review", "review.jsonl", "--review-verdicts", "fail")
     failed = json.loads(typed.read("review.jsonl").splitlines()[0])

@@ -201,9 +201,9 @@ def leaves(content: Any) -> Iterator[str]:
         yield from (text for part in content for text in leaves(part))
 
 
-def rows(html: str, heading: str) -> list[list[str]]:
-    """The rows of the first table behind a heading, each cell's text in one line."""
-    table = html[html.index(f"<h2>{heading}</h2>") :]
+def rows(html: str, heading: str | None) -> list[list[str]]:
+    """The rows of the first table behind a heading (None: of all), each cell's text in one line."""
+    table = html[html.index(f"<h2>{heading}</h2>") if heading else 0 :]
     table = table[table.index("<table") : table.index("</table>")]
     found = []
     for row in re.findall(r"(?s)<tr>(.*?)</tr>", table):
