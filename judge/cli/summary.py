@@ -273,8 +273,8 @@ def _answered(summary: Summary) -> Iterator[str]:
     for name, counts in summary.entries.items():
         text = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
         yield f"{name}: of {counted(counts.total(), 'entry', 'entries')}: {text}"
-    if votes := summary.cheap_votes:
-        yield f"cheap model: decides {summary.cheap_alone} of {counted(votes, 'check')} alone"
+    if votes := summary.cheap.votes:
+        yield f"cheap model: decides {summary.cheap.alone} of {counted(votes, 'check')} alone"
     for name, count in summary.quotes_lost.items():
         shares = f"{count} of {counted(summary.asked(name), 'record')}"
         yield f"{name}: quotes of {shares} are not in the text, and are left out"

@@ -16,12 +16,7 @@ from judge.judgement import Judgement
 from judge.records.lines import Line, Lines
 from judge.run.description import RunDescriptions
 from judge.run.job import refuse_unknown_verdicts
-from judge.run.output import (
-    input_path,
-    refuse_nameless,
-    refuse_same,
-    replacing,
-)
+from judge.run.output import input_path, refuse_nameless, refuse_same, replacing
 from judge.verdict import Verdict
 
 Outputs = Pathlike | Sequence[Pathlike] | Sequence[Judgement]

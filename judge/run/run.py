@@ -19,11 +19,7 @@ from judge.records.lines import Line, bad_input, renamed
 from judge.run.batches import left_at_provider
 from judge.run.description import UNFINISHED, read_description, write_description
 from judge.run.job import Job
-from judge.run.output import (
-    Sink,
-    real,
-    sort_review,
-)
+from judge.run.output import Sink, real, sort_review
 from judge.run.report import Report
 from judge.run.slices import Slices
 from judge.run.stream import MAX_BUFFERED, Stop, interrupts
@@ -129,7 +125,7 @@ class _Run:
                 await self._stream()
                 self._sort()
                 self._conclude()
-                if message := self.report.summary.idle_cheap_model:
+                if message := self.report.summary.cheap.idle:
                     self.watcher.say(message)
         finally:
             self._files.close()
@@ -293,8 +289,11 @@ class _Run:
         if mark in runs and now == before:
             return
         runs[mark] = now
-        if self.outputs and self.outputs[0].sink.regular and self.job.out is not None:
-            write_description(self.job.out, runs)
+        self._write_description()
+
+    def _write_description(self) -> None:
+        if self.job.out is not None and self.outputs[0].sink.regular:
+            write_description(self.job.out, self.report.runs)
 
     def _seen(self, before: Mapping[str, Any]) -> dict[str, Any]:
         """How requests were adapted to each model's server, and which models answered."""
@@ -365,10 +364,9 @@ class _Run:
             out, runs = self.job.out, self.report.runs
             for run in runs.values():  # The gates are of all lines, also of kept ones.
                 run.update(self.task.described_gates)
-            same = out and read_description(out) == runs != {}
+            if not (out and read_description(out) == runs != {}):
+                self._write_description()
             for output in self.outputs:
-                if output.sink.regular and out and not same:
-                    write_description(out, runs)
                 output.sink.start(output.resumption.end if output.resumption is not None else 0)
             if self.review is not None:
                 self.review.start()
@@ -390,17 +388,15 @@ class _Run:
 
     def _conclude(self) -> None:
         """Note in the description of OUT that the run reached the end of its input."""
-        runs, out = self.report.runs, self.job.out
-        marked = [run for run in runs.values() if run.get(UNFINISHED)]
+        marked = [run for run in self.report.runs.values() if run.get(UNFINISHED)]
         if not (self.report.finished and marked):
             return
         for run in marked:
             del run[UNFINISHED]
-        if self.outputs and self.outputs[0].sink.regular and out is not None:
-            try:
-                write_description(out, runs)
-            except JudgeError as error:
-                self.report.fatal = error
+        try:
+            self._write_description()
+        except JudgeError as error:
+            self.report.fatal = error
 
     def _settle(self, path: Path | None, resumption: Resumption) -> None:
         whole = self.report.finished and not self.job.may_be_cut(self.report.summary.records)

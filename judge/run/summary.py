@@ -15,7 +15,7 @@ from judge.judging.prompts import LACKS
 from judge.records.lines import Line
 from judge.run.people import ByPeople
 from judge.run.slices import ScoreSums, Slice, Slices, decided_score
-from judge.run.votes import PanelVotes, count_votes
+from judge.run.votes import CheapVotes, PanelVotes, count_votes
 from judge.verdict import LOST, PERSON, SOUND, UNDECIDED, Check, Usage, Verdict
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ class Summary:
     - `far`: records that abstain because they are unlike a probe's labelled ones; `torn`: because
       the two orders of a comparison disagree; both by check.
     - `unshown`: records that had nothing to show; `bad_lines`: errors that are the input's.
-    - `cheap_votes`: votes of a cascade's cheap judge; `cheap_lost`: those without an answer;
-      `cheap_alone`: those after which no other judge was asked.
+    - `cheap`: the votes of a cascade's cheap judge.
     - `recalls`: sums of extractions' credits, over records and over values.
     - `stages`: checks that each judge what passed the one before; `counting`: no answer passes.
     - `rankings`: the checks of each ranking with their two fields; `compared`: counts of records by
@@ -89,10 +88,7 @@ class Summary:
     unasked: Counter[tuple[str, str]] = field(default_factory=Counter)
     unshown: int = 0
     bad_lines: int = 0
-    cheap_votes: int = 0
-    cheap_lost: int = 0
-    cheap_alone: int = 0
-    cheap_problem: str = ""
+    cheap: CheapVotes = field(default_factory=CheapVotes)
     resumed: int = 0
     entries: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     quotes_lost: Counter[str] = field(default_factory=Counter)
@@ -170,17 +166,9 @@ class Summary:
         for reason in counters.keys() & reasons:
             counters[reason][name] += 1
         if votes and votes[0].get("part") == "cheap":
-            self._count_cheap(votes)
+            self.cheap.add(votes)
         if not votes and check["verdict"] == Verdict.ABSTAIN and check.get("by") != PERSON:
             self.unasked[name, check.get("reason") or ""] += 1
-
-    def _count_cheap(self, votes: Sequence[Mapping[str, Any]]) -> None:
-        vote = votes[0]
-        self.cheap_votes += 1
-        self.cheap_alone += all("part" in other for other in votes)
-        if all(answer["verdict"] in LOST for answer in vote.get("evidence") or (vote,)):
-            self.cheap_lost += 1
-            self.cheap_problem = self.cheap_problem or f"{vote['model']}: {vote.get('reason')}"
 
     @property
     def panels(self) -> dict[str, PanelVotes]:
@@ -299,14 +287,6 @@ class Summary:
         return self.records if self.unshown == self.records else lost
 
     @property
-    def idle_cheap_model(self) -> str | None:
-        """The message that the cheap model of a cascade never answered; None if it did."""
-        if not self.cheap_votes or self.cheap_lost < self.cheap_votes:
-            return None
-        counts = f"{self.cheap_lost} of {self.cheap_votes} votes lost"
-        return f"cheap model {self.cheap_problem} ({counts}; the other judges were asked instead)"
-
-    @property
     def pass_rate(self) -> float | None:
         """Share of all records that pass before repair (see `_rate`)."""
         return self._rate(self.before_repair)
@@ -340,7 +320,6 @@ class Summary:
             {"value": rate and round(rate, 6), "passed": counts[Verdict.PASS], "of": self.records}
             for rate, counts in rates
         )
-        cascade = {"checks": self.cheap_votes, "by_cheap_model_alone": self.cheap_alone}
         scores, head = {name: self.mean_score(name) for name in self.scores}, self.slices.head
         slices = self.slices.largest(all_values=True)
         answers = {n: _counted(part.answers.items()) for n, part in slices if part.answers}
@@ -366,7 +345,7 @@ class Summary:
             **({"entries": _counted(self.entries.items())} if self.entries else {}),
             **({"quotes_not_found": dict(self.quotes_lost)} if self.quotes_lost else {}),
             **({"rankings": _plain(self.ranked())} if self.compared else {}),
-            **({"cascade": cascade} if self.cheap_votes else {}),
+            **({"cascade": self.cheap.as_json()} if self.cheap.votes else {}),
             **({"orders_disagreed": dict(self.torn)} if self.torn else {}),
             **({"panels": {n: p.as_json() for n, p in self.panels.items()}} if self.panels else {}),
             "errors": dict(self.errors),

@@ -1,5 +1,5 @@
-"""Compares the judges of a panel: how often each passes, how far each two agree, and how many votes
-changed nothing."""
+"""Compares the judges of a panel: how often each passes, how far each two agree, how many votes
+changed nothing, and how many a cheap judge settled."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from judge.digest import digest
 from judge.records.words import telling_texts
-from judge.verdict import SETTLED, Verdict, Vote
+from judge.verdict import LOST, SETTLED, Verdict, Vote
 from judge.voting import PASS_OR_FAIL, decide
 
 if TYPE_CHECKING:
@@ -213,3 +213,34 @@ def count_votes(panels: dict[str, PanelVotes], line: Line) -> None:
         elif votes:
             entries = {answer.get("value") for answer in votes[0].get("evidence") or ()}
             panels[name].add_alone(votes[0]["model"], len(entries) or 1)
+
+
+@dataclass(slots=True)
+class CheapVotes:
+    """Counts over the votes of a cascade's cheap judge: all `votes`, those `lost` without an answer
+    (`problem` is the first one's), and those after which no other judge was asked (`alone`)."""
+
+    votes: int = 0
+    lost: int = 0
+    alone: int = 0
+    problem: str = ""
+
+    def add(self, votes: Sequence[Mapping[str, Any]]) -> None:
+        """Count the votes of a check, whose first is the cheap judge's."""
+        vote = votes[0]
+        self.votes += 1
+        self.alone += all("part" in other for other in votes)
+        if all(answer["verdict"] in LOST for answer in vote.get("evidence") or (vote,)):
+            self.lost += 1
+            self.problem = self.problem or f"{vote['model']}: {vote.get('reason')}"
+
+    @property
+    def idle(self) -> str | None:
+        """The message that the cheap judge never answered; None if it did, or was not asked."""
+        if not self.votes or self.lost < self.votes:
+            return None
+        counts = f"{self.lost} of {self.votes} votes lost"
+        return f"cheap model {self.problem} ({counts}; the other judges were asked instead)"
+
+    def as_json(self) -> dict[str, int]:
+        return {"checks": self.votes, "by_cheap_model_alone": self.alone}
