@@ -265,13 +265,10 @@ class CoreSettings(Options):
         }
         return {file: names for file, names in by_file.items() if names}
 
-    def given(self, name: str) -> bool:
-        """Whether a flag, variable or argument, not a file, set it for this run."""
-        return name in self.model_fields_set and self._sources.get(key(name)) not in self._files
-
     def typed(self, name: str) -> bool:
         """Whether a flag or argument set it, not a variable or file, which serve many runs."""
-        return self.given(name) and self._sources.get(key(name)) != variable(name)
+        others = (*self._files, variable(name))
+        return name in self.model_fields_set and self._sources.get(key(name)) not in others
 
     @property
     def questions(self) -> Words:
