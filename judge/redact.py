@@ -14,9 +14,10 @@ import re
 import sys
 import traceback
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import TracebackType
+from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 MASK = "[secret]"
@@ -192,3 +193,19 @@ def _show(kind: type[BaseException], error: BaseException, trace: TracebackType 
 def in_utf8(text: str) -> str:
     """The text with each lone surrogate, which UTF-8 cannot encode, as its escape."""
     return text.encode(errors="backslashreplace").decode()
+
+
+def cells_in_utf8(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with its texts `in_utf8`."""
+    return {name: in_utf8(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
+
+
+def names_in_utf8(names: Iterable[str]) -> dict[str, str]:
+    """For each name its `in_utf8`, with _ behind it where another name has that already."""
+    encodable: dict[str, str] = {}
+    for name in names:
+        text = in_utf8(name)
+        while text in encodable:
+            text += "_"
+        encodable[text] = name
+    return {name: text for text, name in encodable.items()}

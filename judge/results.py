@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from html import escape
 from importlib import import_module
-from itertools import groupby
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 from judge.arguments import Pathlike, sources_of, texts
@@ -16,7 +16,7 @@ from judge.errors import JudgeError, UsageError
 from judge.judgement import Judgement
 from judge.records.base import no_such_field
 from judge.records.lines import Lines
-from judge.redact import in_utf8
+from judge.redact import cells_in_utf8, in_utf8, names_in_utf8
 from judge.report import files
 from judge.run.summary import Summary
 from judge.verdict import Verdict
@@ -50,7 +50,10 @@ class Judgements(list[Judgement]):
             raise UsageError("to_pandas needs pandas: pip install pandas") from error
         if not self:  # A frame of no rows has the columns that every judgement has.
             return pandas.DataFrame(columns=[*Judgement(verdict=Verdict.ABSTAIN).columns()])
-        frame = pandas.DataFrame([_in_utf8(judgement.to_dict()) for judgement in self])
+        # pandas' text columns cannot hold lone surrogates.
+        cells = [cells_in_utf8(judgement.to_dict()) for judgement in self]
+        names = names_in_utf8(dict.fromkeys(chain.from_iterable(cells)))
+        frame = pandas.DataFrame([{names[n]: cell for n, cell in row.items()} for row in cells])
         rows = [judgement.row for judgement in self if judgement.row]
         if len(rows) == len(self):
             runs = groupby(rows, lambda row: id(row.index))
@@ -118,12 +121,6 @@ def _cell(tag: str, content: object) -> str:
     text = "" if content is None else str(content)
     text = text if len(text) <= _CUT else f"{text[:_CUT]}…"
     return f"<{tag}>{escape(in_utf8(text))}</{tag}>"
-
-
-def _in_utf8(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row without lone surrogates, which pandas' text columns cannot hold."""
-    texts = ((name, in_utf8(cell) if isinstance(cell, str) else cell) for name, cell in row.items())
-    return {in_utf8(name): cell for name, cell in texts}
 
 
 class Results(Iterator[Judgement]):

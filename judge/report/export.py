@@ -24,9 +24,9 @@ from judge.errors import UsageError, missing_extra
 from judge.judgement import Judgement, named_beside, verdict_columns
 from judge.reasons import reason_of
 from judge.records.lines import Line
-from judge.redact import in_utf8, printable
-from judge.run.gates import Gate
-from judge.run.summary import Summary
+from judge.redact import cells_in_utf8, in_utf8, names_in_utf8, printable
+from judge.report.overview import empty_summary
+from judge.run.description import RunDescriptions
 from judge.stats.intervals import percent
 from judge.verdict import UNDECIDED, Verdict
 
@@ -82,7 +82,7 @@ def row(line: Line, judgement: Judgement) -> dict[str, Any]:
         "error": _error(judgement),
         "fingerprint": judgement.fingerprint,
     }
-    return _cells_in_utf8(cells)
+    return cells_in_utf8(cells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +125,6 @@ def _error(judgement: Judgement) -> str | None:
     return None if error is None else f"{error.type}: {error.message}"
 
 
-def _cells_in_utf8(cells: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: in_utf8(cell) if isinstance(cell, str) else cell for name, cell in cells.items()}
-
-
 def _named(last: Mapping[str, Verdict], verdicts: Iterable[Verdict]) -> str | None:
     return ", ".join(name for name, verdict in last.items() if verdict in verdicts) or None
 
@@ -166,13 +162,9 @@ class _Rows:
             for name, kind in self._ours.items()
         }
         own = {name: kind or "string" for name, kind in self._own.items()}
-        kinds = dict[str, str]()
-        for name, kind in {**own, **named_beside(own, ours)}.items():
-            name = in_utf8(name)
-            while name in kinds:  # Another column has the escape of this one's name.
-                name += "_"
-            kinds[name] = kind
-        return kinds
+        kinds = {**own, **named_beside(own, ours)}
+        names = names_in_utf8(kinds)
+        return {names[name]: kind for name, kind in kinds.items()}
 
     def __iter__(self) -> Iterator[list[Any]]:
         """The cells of each row; works only once."""
@@ -356,20 +348,12 @@ def _xml(text: str) -> str:
 def write_markdown(
     lines: Judged,
     file: IO[bytes],
-    summary: Summary | None = None,
-    *,
+    runs: RunDescriptions = RunDescriptions(),  # noqa: B008 (frozen)
     listed: Sequence[str] = (Verdict.FAIL,),
-    gates: Sequence[Gate] = (),
-    unfinished: bool = False,
 ) -> None:
-    """A summary for GitHub's step summary: the outcomes of the gates, the verdicts and the mean
-    score of each check, and the first records with the `listed` verdicts.
-
-    Args:
-        summary: an empty one, with what the run's description says about its rubrics.
-        unfinished: whether the run has not reached the end of its input.
-    """
-    summary, shown = summary or Summary(), list[list[dict[str, str | None]]]()
+    """A summary for GitHub's step summary of these `runs`: the outcomes of the gates, the verdicts,
+    mean score and answers of each check, and the first records with the `listed` verdicts."""
+    summary, shown = empty_summary(runs), list[list[dict[str, str | None]]]()
     for line, judgement in lines:
         summary.add(line)
         if judgement.verdict in listed and len(shown) < _SHOWN:
@@ -385,8 +369,8 @@ def write_markdown(
     text = template.render(
         count=count,
         summary=summary,
-        gates=[g.open if unfinished else str(g.outcome(summary)) for g in gates],
-        unfinished=unfinished,
+        gates=[g.open if runs.unfinished else str(g.outcome(summary)) for g in runs.gates],
+        unfinished=runs.unfinished,
         counts=counts,
         kinds=kinds,
         shown=shown,

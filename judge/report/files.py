@@ -131,7 +131,6 @@ def export(
         UsageError: a file or verdict cannot be used, or a file holds no line of `judge validate`.
     """
     from judge.report.export import FORMS, write_junit, write_markdown
-    from judge.report.overview import empty_summary
 
     chosen, left_out = texts(verdicts), Counter[Verdict]()
     refuse_unknown_verdicts("--verdicts", chosen)
@@ -145,9 +144,7 @@ def export(
         if write is write_junit:
             write_junit(kept, file, gated=any(gate.is_floor for gate in runs.gates))
         elif write is write_markdown:
-            listed, summary = chosen or (Verdict.FAIL,), empty_summary(runs)
-            gates, stopped = runs.gates, runs.unfinished
-            write_markdown(kept, file, summary, listed=listed, gates=gates, unfinished=stopped)
+            write_markdown(kept, file, runs, chosen or (Verdict.FAIL,))
         else:
             write(kept, file)
     return Written(lines, {}, left_out)
