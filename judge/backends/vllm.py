@@ -294,8 +294,7 @@ def _options() -> tuple[str, ...]:
             )
         if len(name) > 4 and any(own.startswith(name) for own in _OWN_OPTIONS):
             raise UsageError(
-                f"JUDGE_SERVER_OPTIONS: judge sets {option.partition('=')[0]} itself, and would "
-                "wait in vain for a server elsewhere: start that server yourself, and name it with "
-                "VLLM_BASE_URL"
+                f"JUDGE_SERVER_OPTIONS: judge sets {option.partition('=')[0]} itself: leave it "
+                "out, or start a server of your own, and name it with VLLM_BASE_URL"
             )
     return tuple(options)

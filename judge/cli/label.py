@@ -15,6 +15,7 @@ from judge.cli.printing import counted, print_message, print_output
 from judge.errors import UsageError
 
 if TYPE_CHECKING:
+    from judge.report.sheet import Sheet
     from judge.settings import Settings
     from judge.web.label import PageOutcome
 
@@ -190,9 +191,7 @@ def command(
         together=together,
         instructions=instructions,
     )
-    left_out(written.unasked, written.why)
-    for note in written.notes:
-        print_message(note)
+    print_unasked(written)
     about = f"{counted(written.records, 'record')} and {counted(written.controls, 'control')}"
     who = f", for {counted(written.workers, 'annotator')}" if written.workers else ""
     files = " and ".join(map(str, written.files))
@@ -235,16 +234,17 @@ def announce(address: str, annotator: str | None, *, open_page: bool) -> None:
 
 def end(outcome: PageOutcome, where: str) -> None:
     """Print how many questions were answered, and what to type next."""
-    left_out(outcome.unasked, outcome.why)
-    for note in outcome.notes:
-        print_message(note)
+    print_unasked(outcome)
     print_message(f"{outcome.answered} of {counted(outcome.of, 'question')} answered, {where}")
     for about, words in outcome.closing:
         print_message(about)
         print_output(f"  {words}", err=True)
 
 
-def left_out(records: int, why: str | None) -> None:
-    if records:
-        first = "the first: " if records > 1 else ""
-        print_message(f"{counted(records, 'record')} left out; {first}{why}")
+def print_unasked(asked: PageOutcome | Sheet) -> None:
+    """Print how many records have no question, and further notes."""
+    if asked.unasked:
+        first = "the first: " if asked.unasked > 1 else ""
+        print_message(f"{counted(asked.unasked, 'record')} left out; {first}{asked.why}")
+    for note in asked.notes:
+        print_message(note)

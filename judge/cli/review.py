@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.label import AnnotatorName, Open, Port, announce, end, left_out
+from judge.cli.label import AnnotatorName, Open, Port, announce, end, print_unasked
 from judge.cli.printing import print_message
 
 if TYPE_CHECKING:
@@ -51,9 +51,7 @@ def command(
         port=port,
     )
     if not outcome.of:
-        left_out(outcome.unasked, outcome.why)
-        for note in outcome.notes:
-            print_message(note)
+        print_unasked(outcome)
         print_message(f"{out}: nothing is open" + (" that can be shown" if outcome.unasked else ""))
         return
     end(outcome, f"written into {out}")

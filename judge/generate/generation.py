@@ -22,6 +22,7 @@ from judge.records.lines import Line, failed, written
 from judge.run.decisions import Decisions
 from judge.run.job import Job
 from judge.run.models import ClientBuilder, Models
+from judge.run.output import discarded_file
 from judge.run.panels import BoundWorkflow, Resources
 from judge.run.plan import Plan, PlannedCalls, plan_items, planned, planned_client
 from judge.run.profiles import profiles_of
@@ -53,8 +54,7 @@ def generate(
     max_similarity: float | None = None,
     name: str = "",
 ) -> tuple[Report, Generation]:
-    """Have drafts written and checked; those kept go into OUT, others into a file beside it (beside
-    a device, such as /dev/null, into none).
+    """Have drafts written and checked; those kept go into OUT, others into a file beside it.
 
     Args:
         settings: as `roles_of` returns them.
@@ -64,8 +64,8 @@ def generate(
     Raises:
         UsageError: nothing was written: a source, output, model or setting cannot be used.
     """
-    if job.out is not None and (job.out.is_file() or not job.out.exists()):
-        job = replace(job, discarded=job.out.with_name(f"{job.out.name}.discarded.jsonl"))
+    if job.out is not None:
+        job = replace(job, discarded=discarded_file(job.out))
     job.check_outputs()
     task = Generation(job, resources_of(settings, generator), generator, options, max_similarity)
     workers_task = partial(of_worker, name or generator.name)

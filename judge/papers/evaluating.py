@@ -92,10 +92,10 @@ def _resources(
     benchmark of judges, those of the settings."""
     if judges and benchmark.credited is None:
         raise UsageError(f"--judge-model: {benchmark.name} is scored by rules alone")
+    settings = settings.without_steps().without_questions()
     if benchmark.rubrics is not None:
         # --rubric chooses the rubrics, and judge's handling of hostile text is what is measured.
         update = {"final_model": (), "rewrite_model": None, "on_injection": "abstain"}
-        settings = settings.without_steps().without_questions()
         return Resources.of(settings.model_copy(update=update), build=build)
     if not judges:
         if settings.typed("rubric"):
@@ -110,13 +110,16 @@ def _resources(
         raise UsageError(
             "--method probe is for judges: choose structured or logprobs for a measured model"
         )
-    grading = settings.without_steps().without_questions()
-    grading = grading.model_copy(update={"model": tuple(judges)})
+    grading = settings.model_copy(update={"model": tuple(judges)})
     resources = Resources.of(grading, (*settings.model, *judges), build=build)
-    if unasked := {*resources.rubrics.added}.difference(load_workflow(GRADING).checks):
+    checks = load_workflow(GRADING).checks
+    if unasked := {*resources.rubrics.added}.difference(checks):
         if settings.typed("rubric"):
-            message = f"--rubric {min(unasked)}: judges credit by"
-            raise UsageError(f"{message} {', '.join(load_workflow(GRADING).checks)} alone")
+            names = " or ".join(checks)
+            raise UsageError(
+                f"--rubric {min(unasked)}: judges only credit values: leave it out, or call it "
+                f"{names}, to replace that question"
+            )
         # Of rubrics for other runs those that replace the workflow's stay.
         rubrics = replace(resources.rubrics, added=())
         resources = Resources(rubrics, resources.models, resources.profiles)

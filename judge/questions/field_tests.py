@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from judge.errors import UsageError, missing_extra, read_text
 from judge.questions.parts import Section, Text, as_tuple
-from judge.questions.patterns import EXTRA, compiled, fault, search, shortened, validator
+from judge.questions.patterns import EXTRA, compiled, schema_fault, search, shortened, validator
 from judge.questions.replies import YES_NO
 from judge.records.base import clip
 from judge.records.lists import list_in
@@ -303,14 +303,14 @@ class FieldTest(Section):
             except (ValueError, RecursionError) as error:
                 return no(f"not JSON: {error}")
         try:
-            found = fault(self.json_schema or "", content)
+            fault = schema_fault(self.json_schema or "", content)
         except Unresolvable as error:
             raise ValueError(f"the schema refers to what is not in it: {error}") from error
         except RecursionError:
             raise ValueError("the schema leads too deep into this JSON") from None
-        if found is None:
+        if fault is None:
             return yes()
-        return no(f"{found.json_path}: {shortened(found.message)}")
+        return no(f"{fault.json_path}: {shortened(fault.message)}")
 
     def _language(self, content: Any, _: FieldOf) -> Answer:
         text, wanted = as_text(content).strip(), self.language or ()

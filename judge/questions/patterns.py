@@ -47,7 +47,7 @@ def validator(schema: str) -> Any:
     """The validator of a JSON Schema; ValueError if it is not a schema.
 
     References outside the schema are not fetched, and its patterns have the same time limit.
-    Validates only inside `fault`, which limits the time of all.
+    Validates only inside `schema_fault`, which limits the time of all.
     """
     try:
         from jsonschema import validators
@@ -81,7 +81,7 @@ _REFERRING = ("$ref", "$dynamicRef", "$recursiveRef")
 _end: ContextVar[float] = ContextVar("_end")
 
 
-def fault(schema: str, content: Any) -> Any:
+def schema_fault(schema: str, content: Any) -> Any:
     """What of JSON content does not fit the schema, as jsonschema's error; None if it fits.
 
     Raises ValueError if the schema takes too long, and jsonschema's errors about references.

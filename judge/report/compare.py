@@ -212,31 +212,30 @@ def _answer_tables(
     """Of questions whose answers have names: how often each later run has A's answer, and which
     answers became which; by stratum, of the items with these keys."""
     entries = [run.entries for run in runs.values()]
-    alike, changes = list[TableRow](), list[TableRow]()
+    shares, changes = list[TableRow](), list[TableRow]()
     names = dict.fromkeys(
         name for of_run in entries for item in of_run.values() for name in item.answers
     )
     for (name, (labels, keys)), run in product(product(names, parts.items()), [*runs][1:]):
         first, later = runs["A"].entries, runs[run].entries
         asked = [key for key in keys if f"check {name}" in first[key].marks | later[key].marks]
-        both = [key for key in asked if name in first[key].answers and name in later[key].answers]
-        pairs = [(first[key].answers[name], later[key].answers[name]) for key in both]
+        common = [key for key in asked if name in first[key].answers.keys() & later[key].answers]
+        pairs = [(first[key].answers[name], later[key].answers[name]) for key in common]
         if not pairs:
             continue
-        resamples = Resamples([first[key].cluster for key in both], fewest=FEWEST)
+        resamples = Resamples([first[key].cluster for key in common], fewest=FEWEST)
         share = share_estimate([float(a == b) for a, b in pairs], resamples)
         cells: dict[str, Cell] = {"pairs": len(pairs), "of": len(asked)}
-        alike.append(
-            TableRow((name, *labels, run), {**cells, "same answer": replace(share, of=len(asked))})
-        )
+        cells["same answer"] = replace(share, of=len(asked))
+        shares.append(TableRow((name, *labels, run), cells))
         counts = Counter((a, b) for a, b in pairs if a != b)
         changes += (
             TableRow((name, *labels, run, *change), {"items": count})
             for change, count in counts.most_common()
         )
-    if alike:
+    if shares:
         heads = ("check", *by, "run")
-        yield Table("answers", "How often each run gives A's answer", heads, alike)
+        yield Table("answers", "How often each run gives A's answer", heads, shares)
         yield Table(
             "changes", "Answers that differ from A's", (*heads, "in A", "in the run"), changes
         )

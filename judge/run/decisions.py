@@ -245,5 +245,4 @@ def _no_entry(
     if rubric.each is None:
         return "is not asked of entries: give one answer, not a list"
     count = len(_record(fields if line is None else line.fields).entries(rubric.each))
-    number = max(item.number, item.of)
-    return f"has {number} answers, and {rubric.each} {count}" if 0 < count < number else None
+    return f"has {item.of} answers, and {rubric.each} {count}" if 0 < count < item.of else None

@@ -288,6 +288,12 @@ def rank(line: Line | None) -> float:
     )
 
 
+def discarded_file(out: Path) -> Path | None:
+    """The file beside OUT for what is not kept; None beside a device, such as /dev/null."""
+    is_device = out.exists() and not out.is_file()
+    return None if is_device else out.with_name(f"{out.name}.discarded.jsonl")
+
+
 # ---------------------------------------------------------------- names that are refused
 
 

@@ -189,7 +189,7 @@ def test_judges_credit_the_values_that_a_model_extracts(
     assert asked(*words, *models, *what[:2]).stdout == asked.folder.joinpath(what[3]).read_bytes()
     monkeypatch.delenv("JUDGE_RUBRIC")
     told = asked.text(*words, *models, *what[:2], "--rubric", "irony")[2]
-    assert "--rubric irony: judges credit by value_extraction alone" in told
+    assert "--rubric irony: judges only credit values: leave it out" in told
     (row, _) = (table["rows"][0] for table in json.loads(done.stdout))
     assert row["score"]["value"] == row["over values"]["value"] == 0.375
     # The second story's three values are not extracted: 1.5 of 7, and a mean of 0.375 and 0.

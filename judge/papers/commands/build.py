@@ -59,7 +59,7 @@ def command(
     from judge.records import Problem, dump
     from judge.records.base import stratum
     from judge.report.files import writing
-    from judge.run.output import refuse_ending
+    from judge.run.output import discarded_file, refuse_ending
 
     if list_:
         rows = [(names, title) for names, (title, _) in DATASETS.items()]
@@ -74,9 +74,7 @@ def command(
     refuse_ending("-o", out)
     if largest is not None and len(by or ()) != 1:
         raise UsageError("--largest: name one field to group by, --by FIELD")
-    beside = out.with_name(f"{out.name}.discarded.jsonl")
-    if out.exists() and not out.is_file():  # A device, such as /dev/null.
-        beside = Path(os.devnull)
+    beside = discarded_file(out) or Path(os.devnull)
     lines = discards = bad = 0
     first: list[str] = []
     strata: Counter[tuple[tuple[str, ...], bool]] = Counter()
