@@ -129,6 +129,8 @@ def _pair(item: LabelledItem, label: str, check: Check, run: RunDescription) -> 
     if label not in rubric.answers or is_strange(item, rubric):
         return None
     record = typed(next(mapped([item.record], run.columns)))
+    if record.problem is not None:
+        return None
     entries = record.entries(rubric.each)[item.number - 1 :][:1] if rubric.each else [None]
     verdict, answer = _said(check, entries)
     alike = agree(rubric, label, verdict, answer, record.label)

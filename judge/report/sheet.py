@@ -201,7 +201,9 @@ def questions_about(
     record: Record, asked: Sequence[Rubric]
 ) -> tuple[list[PersonQuestion], dict[str, str]]:
     """The questions about a typed record; and why others are not asked, by the rubric's name, if
-    the record lacks a field that they need."""
+    the record cannot be read or lacks a field that they need."""
+    if record.problem is not None:
+        return [], dict.fromkeys((rubric.name for rubric in asked), record.problem.message)
     questions, reasons = [], {}
     for rubric in asked:
         if (reason := lack(rubric, record)) is not None:
@@ -238,13 +240,10 @@ class Questionnaire:
     def about(self, record: Record) -> list[PersonQuestion]:
         """The questions about a typed record; none if it cannot be read, lacks what they need, or
         an earlier one has its name or id."""
-        questions: list[PersonQuestion] = []
-        lacks: dict[str, str] = {}
-        why = record.problem.message if record.problem else None
+        questions, lacks = questions_about(record, self.rubrics)
+        why = next(iter(lacks.values()), None)
         if record.problem is None:
             self.names |= dict.fromkeys(record.texts)
-            questions, lacks = questions_about(record, self.rubrics)
-            why = next(iter(lacks.values()), None)
         id = record.typed.get("id", record.id)
         if questions and self.ids.intersection((record.id, id)):
             questions, why = [], f"an earlier record has id {id!r}"

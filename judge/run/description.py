@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
+import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Annotated, Any, Self, TypeVar
+
+from pydantic import BaseModel, Field, TypeAdapter
 
 from judge.errors import UsageError, unwritable
 from judge.questions.ready_made import builtin, ready
@@ -27,7 +29,24 @@ OBSERVED = ("adaptations", "answered_by", "gates", "own_rubrics", UNFINISHED)
 """Keys that do not belong to the question: how a server is asked, and which model answers
 (docs/decisions/0039-adaptations.md, 0040-...), gates, and what the digests stand for."""
 
-_FINGERPRINT = re.compile("[0-9a-f]{16}")
+_log = logging.getLogger(__name__)
+
+
+class _Settings(BaseModel):
+    map: list[Annotated[str, Field(pattern="=")]] = []
+
+
+class _Content(BaseModel):
+    """The forms of the keys that judge reads. Each gate is checked by itself (`Gate.from_json`)."""
+
+    questions: dict[str, str] = {}
+    rubrics: dict[str, str] = {}
+    own_rubrics: dict[str, dict[str, Any]] = {}
+    rankings: dict[str, dict[str, tuple[str, str]]] = {}
+    settings: _Settings = _Settings()
+
+
+_DESCRIPTION = TypeAdapter(dict[Annotated[str, Field(pattern="^[0-9a-f]{16}$")], _Content])
 
 
 def description_file(out: Path) -> Path:
@@ -39,7 +58,7 @@ def description_file(out: Path) -> Path:
 def read_description(*outs: str | Path) -> dict[str, Any]:
     """How the lines of files, or judgements in memory, were made, by fingerprint; empty if judge
     wrote no description."""
-    known = (out.runs if isinstance(out, InMemory) else _description(Path(out)) for out in outs)
+    known = (out.runs if isinstance(out, InMemory) else _known(Path(out)) for out in outs)
     runs: dict[str, Any] = {}
     for mark, run in chain.from_iterable((part or {}).items() for part in known):
         # A run of which one file is unfinished is so.
@@ -53,14 +72,25 @@ def described(out: Path) -> bool:
     return _description(out) is not None
 
 
+def _known(out: Path) -> dict[str, Any]:
+    content = _description(out)
+    if content is None and description_file(out).is_file():
+        _log.warning(
+            "judge: %s is damaged, or was not written by judge: the questions, gates and settings "
+            "of the run are not known",
+            description_file(out),
+        )
+    return content or {}
+
+
 def _description(out: Path) -> dict[str, Any] | None:
+    """The content of OUT's description; None if there is none, or not in the form of judge's."""
     try:
-        content = json.loads(description_file(out).read_bytes())
+        content: dict[str, Any] = json.loads(description_file(out).read_bytes())
+        _DESCRIPTION.validate_python(content)
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(content, dict) or not all(isinstance(run, dict) for run in content.values()):
-        return None
-    return content if all(map(_FINGERPRINT.fullmatch, content)) else None
+    return content
 
 
 def write_description(out: Path, runs: Mapping[str, Any]) -> None:
@@ -95,8 +125,8 @@ class RunDescription:
     @property
     def questions(self) -> Mapping[str, str]:
         """The questions in words, by check."""
-        questions = self.content.get("questions")
-        return questions if isinstance(questions, dict) else {}
+        questions: Mapping[str, str] = self.content.get("questions", {})
+        return questions
 
     @cached_property
     def own_rubrics(self) -> Mapping[str, Rubric]:

@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+import judge
+
 from .conftest import COMMAND, Shell, lines
 from .typed import Typed
 
@@ -182,3 +184,26 @@ def test_python_writes_the_same_table(mails: Typed) -> None:
     judge.validate_to("py.csv", MAILS, **settings)
     mails.text(*RUN, "-o", "cli.csv")
     assert mails.read("py.csv") == mails.read("cli.csv") and Path("py.csv.jsonl").is_file()
+
+
+def test_a_description_with_a_wrong_form_is_told_and_ends_no_command(mails: Typed) -> None:
+    """Each key that is read, as an edit by hand or another program could leave it."""
+    mails.text(*RUN, "-o", "out.jsonl")
+    mails.text(*RUN, "-o", "whole.jsonl")
+    beside = mails.folder / "out.jsonl.run.json"
+    ((mark, run),) = json.loads(beside.read_bytes()).items()
+    wrong: list[object] = [None, ["x"], {"x": None}, {"x": ["y"]}]
+    parts = [{name: form} for name in ("questions", "rubrics", "own_rubrics") for form in wrong]
+    parts += [{"rankings": form} for form in (*wrong, {"x": {"y": ["a", "b", "c"]}})]
+    parts += [{"settings": form} for form in (None, {"map": None}, {"map": ["x"]})]
+    for part in parts:
+        beside.write_text(json.dumps({mark: run | part}))
+        for command in (
+            ("report", "out.jsonl", "-o", "out.html", "--overwrite"),
+            ("export", "out.jsonl", "-o", "out.md", "--overwrite"),
+            ("compare", "out.jsonl", "whole.jsonl"),
+        ):
+            code, _, told = mails.text(*command)
+            known = "out.jsonl.run.json is damaged" not in " ".join(told.split())
+            assert code == 0 and not known, (part, told)
+        judge.load_results(mails.folder / "out.jsonl").summary()

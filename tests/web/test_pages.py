@@ -483,6 +483,9 @@ def test_a_review_says_what_cannot_be_shown(pages: Pages) -> None:
     assert done.returncode == 0, done.stderr
     assert "1 record left out; the record has no text in email" in done.stderr
     assert "o.jsonl: nothing is open that can be shown" in done.stderr
+    done = pages("review", "o.jsonl", "--map", "email=mail")
+    assert done.returncode == 0, done.stderr
+    assert "1 record left out; --map email=mail:" in " ".join(done.stderr.split())
 
 
 @pytest.mark.slow
