@@ -14,8 +14,8 @@ from judge.records.answers import OPT_OUTS, SEVERAL, spelling
 from judge.records.base import content_hash
 from judge.records.fields import record_name
 from judge.records.labels import LabelledItem
-from judge.records.labels.items import label_key, typed_fields
 from judge.records.labels.matching import in_column, is_place, need_same_text
+from judge.records.labels.own import label_key, typed_fields
 from judge.stats.agreement import MORE_THAN_HALF, MajorityRule, majorities
 
 

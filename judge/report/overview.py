@@ -11,7 +11,8 @@ from judge.judgement import Judgement
 from judge.questions.answers import agree, in_words_of, is_strange, nearest_answer
 from judge.records import Record, mapped, typed
 from judge.records.answers import OWN_ANSWERS, spelling
-from judge.records.labels.items import LabelledItem, Own
+from judge.records.labels.items import LabelledItem
+from judge.records.labels.own import Own
 from judge.records.lines import Line
 from judge.report.entry import differ
 from judge.run.description import RunDescription, RunDescriptions

@@ -18,8 +18,9 @@ from judge.records import Record, read, typed
 from judge.records.answers import OWN_ANSWERS, spelt_as
 from judge.records.base import RESERVED
 from judge.records.kinds import RECORD
-from judge.records.labels.items import LabelledItem, OwnByFields, label_key
+from judge.records.labels.items import LabelledItem
 from judge.records.labels.matching import other_question
+from judge.records.labels.own import OwnByFields, label_key
 from judge.records.lines import MAX_OUTPUT_LINE, Line, written
 from judge.run.output import Sink, replacing
 from judge.verdict import PERSON, Answer, Check, Verdict, last_of_each, worst

@@ -1,4 +1,4 @@
-"""People's answers in a file of labels (`judge.records.labels.items`): a line for each answer.
+"""People's answers in a file of labels (`judge.records.labels.own`): a line for each answer.
 
 A line is flushed to disk before the next question is shown, so that a kill loses no answer. Several
 people, each with their own page, may write to one file.
@@ -19,7 +19,8 @@ from judge.records import dump, read
 from judge.records.answers import scalar_text
 from judge.records.base import LabelError, own_id
 from judge.records.fields import object_of
-from judge.records.labels.items import LabelledItem, OwnByFields, label_key
+from judge.records.labels.items import LabelledItem
+from judge.records.labels.own import OwnByFields, label_key
 from judge.records.lines import MAX_OUTPUT_LINE, parsed
 from judge.run.output import sync_folder
 

@@ -11,8 +11,9 @@ from judge.errors import UsageError
 from judge.questions.answers import agree
 from judge.questions.rubric import Rubric
 from judge.records.answers import spelt_as
-from judge.records.labels.items import Annotation, LabelledItem, label_key
+from judge.records.labels.items import Annotation, LabelledItem
 from judge.records.labels.matching import other_question
+from judge.records.labels.own import label_key
 from judge.records.lines import Line
 from judge.report.sheet import PersonQuestion
 from judge.verdict import Verdict

@@ -18,7 +18,7 @@ from judge.errors import UsageError
 from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.labels import LabelledItem, read_labels
-from judge.records.labels.items import label_key
+from judge.records.labels.own import label_key
 from judge.report.sheet import PersonQuestion
 from judge.run.decisions import Decisions, decide
 from judge.run.job import Job

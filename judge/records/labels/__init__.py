@@ -14,7 +14,8 @@ from judge.errors import UsageError, meant
 from judge.records.answers import spelling
 from judge.records.base import clip
 from judge.records.labels.forms import FORMS, UNNAMED, Form
-from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet, Own
+from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet
+from judge.records.labels.own import Own
 from judge.records.labels.table import QUESTION, ROLES, TABLE, LabelTable
 from judge.records.labels.tasks import is_task, rows_of
 from judge.records.read import mapped, read, renamed

@@ -12,7 +12,7 @@ from judge.records.base import LabelError, Problem, at, clip, own_id
 from judge.records.fields import id_text
 from judge.records.kinds import normalise
 from judge.records.labels.forms import UNNAMED
-from judge.records.labels.items import ABOUT_LABELS
+from judge.records.labels.own import ABOUT_LABELS
 from judge.records.read import InMemory, read
 from judge.records.record import Record
 
