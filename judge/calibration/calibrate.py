@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -39,6 +39,7 @@ from judge.judging.classifiers import Classifier
 from judge.judging.judge import Judge
 from judge.profile import Profile, Rates
 from judge.questions.rubric import ASKED
+from judge.records import Record
 from judge.records.base import no_such_field
 from judge.records.labels import LabelledItem
 from judge.records.labels.matching import other_question
@@ -88,7 +89,8 @@ async def acalibrate(
         job = replace(job, checks=own_checks)
     labels, problems, blank = gather(job, resources.rubrics.asking, resources.settings.columns)
     judges_of = {check: _judges(job, resources, check) for check in labels}
-    further = _further(job, labels, resources)
+    further, further_problems, further_blank = _further(job, labels, resources)
+    problems, blank = [*problems, *further_problems], blank + further_blank
     total, joined = sum(map(len, labels.values())), dict[str, int]()
     for check in labels:
         places = (labels, *further.values())
@@ -217,17 +219,22 @@ def _further(
     job: CalibrationJob,
     labels: Mapping[str, Sequence[LabelledItem]],
     resources: Resources,
-) -> dict[str, dict[str, list[LabelledItem]]]:
-    """The items of the sets that are used for reporting only, by source and check."""
+) -> tuple[dict[str, dict[str, list[LabelledItem]]], Iterable[Record], int]:
+    """The items of the sets that are used for reporting only, by source and check; their lines that
+    cannot be used, and how many rows have no label."""
     sets: dict[str, dict[str, list[LabelledItem]]] = {}
+    problems, blank = dict[tuple[str, int, str], Record](), 0
     contrast = (job.contrast_set,) if job.contrast_set else ()
     for source in dict.fromkeys((*contrast, *job.test_sets)):
         sets[source] = {}
         for check in labels:
             records = job.records if source in job.test_sets else None
             part = replace(job, sources=[source], checks=[check], records=records)
-            part = replace(part, group=None, labels_in=None)
-            items = gather(part, resources.rubrics.asking, resources.settings.columns).items
+            part = replace(part, group=None, labels_in=None, problems=())
+            given = gather(part, resources.rubrics.asking, resources.settings.columns)
+            # Each check reads the whole file anew.
+            problems |= {(p.source, p.line, str(p.problem)): p for p in given.problems}
+            items = given.items
             refuse_mixed(
                 (place, item)
                 for place, at in ((job.sources[0], labels), (source, items))
@@ -236,7 +243,8 @@ def _further(
             if job.group is not None:
                 items = {check: grouped(items[check], job.group, everywhere=False)}
             sets[source][check] = items[check]
-    return sets
+        blank += given.blank
+    return sets, problems.values(), blank
 
 
 async def _check(

@@ -218,6 +218,16 @@ def test_rows_without_a_label_are_counted(typed: Typed) -> None:
     assert json.loads(typed.read("cal/report.json"))["blank"] == 2
 
 
+def test_lines_of_a_test_set_that_cannot_be_used_are_named(typed: Typed) -> None:
+    for name, rest in (("a", ""), ("b", "m40,Mail 40,\nm42,Mail 42\n")):
+        table(typed, f"{name}.csv", "id", "mail", human=("yes", "no"))
+        with (typed.folder / f"{name}.csv").open("a") as file:
+            file.write(rest)
+    words = ("a.csv", "--test-set", "b.csv", "--label-column", "human")
+    _, told = agreed(typed, *words, code=3)
+    assert "1 row without a label, left out" in told and "b.csv:43: the row has 2 cells" in told
+
+
 def test_labels_of_which_none_answers_are_refused_in_the_users_words(typed: Typed) -> None:
     """`unsure` is an answer that decides nothing: it makes no calibration."""
     words = ("--label-column", "polite? (Kim)", *ASK, "-o", "cal")
