@@ -102,9 +102,12 @@ def differences(check: CheckReport) -> Iterator[str]:
                 better, worse, gain = worse, better, -gain
             yield f"{better} agrees with the labels more often than {worse}, by {gain} {of}"
         else:
+            ends = gain.low or 0.0, gain.high or 0.0
+            apart = min(ends) > 0 or max(ends) < 0
+            why = ": the interval shows one, the exact test for few items does not" if apart else ""
             yield (
                 f"{pair.model} is not shown to be better or worse than {pair.than}: difference "
-                f"{gain} {of}"
+                f"{gain} {of}{why}"
             )
 
 

@@ -215,7 +215,10 @@ def command(
             f" {n} {shlex.quote(one)}" for n, several in named.items() for one in several or ()
         )
         print_message(f"next: {how.format(config=written.files[-1])}; then")
-        print_output(f"  judge agreement {back}{more}", err=True)
+        # One annotator agrees with nobody.
+        alone = written.workers == 1 and not controls
+        then = f"calibrate {back}" if alone else f"agreement {back}{more}"
+        print_output(f"  judge {then}", err=True)
 
 
 def announce(address: str, annotator: str | None, *, open_page: bool) -> None:

@@ -33,8 +33,8 @@ function join(entries) {
     item.entries.push(entry);
   }
   for (const item of byKey.values()) {
-    const told = runs.map((_, run) => item.runs[run] && item.runs[run].judge.verdict);
-    item.differs = new Set(told).size > 1;
+    const told = runs.map((_, run) => item.runs[run] && [item.runs[run].judge.verdict, ...namedAnswers(item.runs[run])]);
+    item.differs = new Set(told.map((one) => JSON.stringify(one))).size > 1;
     item.rank = Math.min(...item.entries.map((entry) => verdicts.indexOf(entry.judge.verdict)));
   }
   return [...byKey.values()];
@@ -42,6 +42,8 @@ function join(entries) {
 
 // ---------------------------------------------------------------- what a record says
 
+// The answers of checks whose answers have names.
+const namedAnswers = (entry) => [...entry.checks.values()].map((check) => check.answer).filter((answer) => answer !== undefined);
 const plain = (content) => (typeof content === "string" ? content : content.map((piece) => piece[0]).join(""));
 const fieldsOf = (entry) => entry.texts || [];
 const checksOf = (entry, name) => (name ? [entry.checks.get(name)].filter(Boolean) : [...entry.checks.values()]);
@@ -234,7 +236,9 @@ function drawRow(item, place) {
 
 function verdictOf(item, letter, run) {
   const entry = item.runs[run];
-  const mark = entry ? badge(entry.judge.verdict) : make("span", "quiet", "–");
+  const answers = entry && entry.judge.verdict === "answered" ? namedAnswers(entry) : [];
+  const said = make("span", "badge answered", own("bdi", "", cut(answers.join(", "), 40)));
+  const mark = !entry ? make("span", "quiet", "–") : answers.length ? said : badge(entry.judge.verdict);
   return runs.length > 1 ? make("span", "of-run", make("span", "letter", letter), " ", mark) : mark;
 }
 

@@ -11,6 +11,7 @@ from judge.questions.from_flags import test_from_flag
 from judge.questions.ready_made import ready_made
 from judge.questions.rubric import Rubric
 from judge.records import Record
+from judge.records.answers import spelling
 from judge.records.base import NO_CONTENT, RESERVED, holds, no_such_field, stratum
 from judge.records.kinds import RECORD
 from judge.records.names import plain_name
@@ -99,8 +100,21 @@ class LookAhead:
         self.first = record
         if self._whole:
             self.shown, self.hidden = fields_shown(record), record.hidden()
+            self.shown += self._answers_among(record)
         else:
             self.compared = compared_alone(self._rubrics, record)
+
+    def _answers_among(self, record: Record) -> str:
+        """The warning that a field that is shown holds an answer of a question; else ""."""
+        rubrics = [rubric for rubric in self._rubrics if not (rubric.fields or rubric.tested)]
+        answers = {spelling(answer) for rubric in rubrics for answer in rubric.answers}
+        names = [name for name, text in record.texts.items() if spelling(text) in answers]
+        if not names:
+            return ""
+        what = "holds an answer" if len(names) == 1 else "hold answers"
+        return (
+            f"; {', '.join(names)} {what} to the question: if people's, name the others with --on"
+        )
 
     def refuse(self, required: Mapping[str, str]) -> None:
         """Raise UsageError if a field is in no record, every record would be skipped, or no

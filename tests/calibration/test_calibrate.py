@@ -123,9 +123,9 @@ def test_of_two_judges_the_report_says_which_agrees_more_often(labels: Written) 
     # Four items more, whose interval is above 0, are no better judge: p is 1/8.
     more = dict.fromkeys(("n30", "n31", "n32", "n33"), "yes")
     (check,) = run(job, says(one), says(one | more, "four")).checks
-    assert (
-        "scripted:four is not shown to be better or worse than scripted:one" in check.findings[-1]
-    )
+    told = check.findings[-1]
+    assert "scripted:four is not shown to be better or worse than scripted:one" in told
+    assert told.endswith("0.12: the interval shows one, the exact test for few items does not")
     assert check.differences[0].accuracy.low > 0
     # Right on all against right on none leaves no interval, and no doubt.
     (check,) = run(

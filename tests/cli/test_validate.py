@@ -363,6 +363,15 @@ def test_equal_calls_share_a_reply_also_without_a_cache(typed: Typed) -> None:
     assert "1 call, 2 replies reused" in told and "cache" not in told
 
 
+def test_a_shown_column_of_answers_is_named(typed: Typed) -> None:
+    """It may be what people said: a judge that reads it agrees with them, and shows nothing."""
+    typed.write("m.jsonl", [{"text": "Hello.", "human": "Yes ", "note": "yes or no"}])
+    ask = ("validate", "m.jsonl", "--ask", "Is it polite?", "-m", "scripted:yes.yaml")
+    warning = "human holds an answer to the question: if people's, name the others with --on"
+    assert warning in " ".join(typed.text(*ask)[2].split())
+    assert warning not in " ".join(typed.text(*ask, "--on", "text", "--on", "human")[2].split())
+
+
 def test_what_the_judge_is_not_shown_costs_no_new_call(typed: Typed) -> None:
     """Labels, another id and a new column change no prompt, so the replies are reused."""
     typed.write("m.jsonl", [{"id": "a", "text": "Hello."}, {"id": "b", "text": "Go away."}])

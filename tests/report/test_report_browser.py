@@ -222,6 +222,21 @@ def test_two_runs_differences_first(shown: OpenPage) -> None:
     assert not shown.faults
 
 
+def test_answers_that_only_count_are_on_the_rows_and_tell_runs_apart(shown: OpenPage) -> None:
+    def run(*tones: str) -> list[Any]:
+        checks = [check("tone", "answered", answer=tone) for tone in tones]
+        return [record("answered", c, id=f"m{n}") for n, c in enumerate(checks)]
+
+    shown.show(run("warm", "warm", "cold"), run("warm", "rude", "cold"))
+    assert shown.names == ["m1", "m0", "m2"], "differences first"
+    rows = [
+        " ".join(text.split()) for text in shown.tab.locator(".row .verdicts").all_inner_texts()
+    ]
+    assert ["".join(row.split()) for row in rows] == ["AwarmBrude", "AwarmBwarm", "AcoldBcold"]
+    assert "runs differ" in shown.tab.inner_text("[name=only]")
+    assert not shown.faults
+
+
 def test_a_hostile_record_harms_nothing(shown: OpenPage) -> None:
     texts = payloads("http://127.0.0.1:9/")
     huge = record("fail", id="huge", story="<b>" + "é" * 2_500_000)
