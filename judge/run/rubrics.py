@@ -228,8 +228,8 @@ def pairs_of(rubrics: Mapping[str, Rubric]) -> dict[str, Sequence[str]]:
 
 
 def _asks(settings: Settings) -> bool:
-    """Whether a run with tests names a model, or a check or profile that asks one."""
-    return bool(settings.typed("model") or settings.check or settings.profile)
+    """Whether a run with tests names a check, or a model or profile was typed: either asks one."""
+    return bool(settings.typed("model") or settings.check or settings.typed("profile"))
 
 
 def _refuse_unnamed_code(settings: Settings, setting: str, rubric: Rubric) -> None:

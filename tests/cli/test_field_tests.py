@@ -134,6 +134,8 @@ def test_a_named_model_is_asked_the_workflows_questions_beside_tests(
     assert checks(mails.text(*run)[1])[0] == alone
     monkeypatch.setenv("JUDGE_MODEL", "scripted:yes.yaml")
     assert checks(mails.text(*run)[1])[0] == alone, "a variable names the model of other runs"
+    monkeypatch.setenv("JUDGE_PROFILE", "none")
+    assert checks(mails.text(*run)[1])[0] == alone, "and their profile"
 
 
 def test_a_story_that_is_too_short_is_tested_all_the_same(mails: Typed) -> None:
