@@ -35,8 +35,9 @@ OVERALL = "overall"
 ABSENT = "not there"
 
 _NOTE = (
-    "Bootstrapped intervals draw items of one row of the source together, and need "
-    f"{FEWEST} rows; McNemar's test takes each alone."
+    "Intervals are bootstrapped over rows of the source, with all items of a row, from "
+    f"{FEWEST} rows on; where each row has one item, those of differences of shares are Tango's "
+    "(1998). McNemar's test counts items."
 )
 _NO_INTERVAL = (
     f"A difference without an interval is over fewer than {FEWEST} rows, or the same in every "
@@ -91,6 +92,12 @@ class Comparison:
                         panel = panels.setdefault(title, FigurePanel(title, shares))
                         panel.rows.setdefault(name, {})[run] = cell
         return [*panels.values()]
+
+    def __str__(self) -> str:
+        """What `judge compare` prints, without the notes."""
+        runs = [f"{name}: {source}, {self.items[name]} items" for name, source in self.runs.items()]
+        tables = [str(table) for table in (*self.tables, *self.paper) if table.rows]
+        return "\n\n".join(["\n".join([self.made_by, *runs]), *tables])
 
     def as_json(self) -> dict[str, Any]:
         return {

@@ -48,6 +48,16 @@ class Table:
         """Names of the cell columns, in the order in which rows first have them."""
         return list(dict.fromkeys(name for row in self.rows for name in row.cells))
 
+    def __str__(self) -> str:
+        """The title, and the rows in columns; a dash for an empty cell."""
+        cells = ([row.cells.get(name) for name in self.columns] for row in self.rows)
+        texts = (["–" if cell is None else str(cell) for cell in row] for row in cells)
+        lines = [[*self.heads, *self.columns]]
+        lines += [[*row.labels, *text] for row, text in zip(self.rows, texts, strict=True)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        rows = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+        return "\n".join([self.title, *rows])
+
     def as_json(self) -> dict[str, Any]:
         """Plain JSON; estimates with their interval, `n` and `of`. A head that a column is called,
         too, such as a user's field `of`, is `by of`."""

@@ -369,3 +369,5 @@ def test_answers_that_only_count_are_compared_answer_by_answer(tmp_path: Path) -
     shares = {one.labels: one.cells["same answer"].value for one in by_city.rows}
     assert shares == {("tone", "x", "B"): pytest.approx(4 / 6), ("tone", "y", "B"): 1}
     assert not any("left out" in note for note in found.notes)
+    words = str(found).split()
+    assert "Mean" not in words and " ".join(words).endswith("tone B warm cold 1 tone B warm rude 1")
