@@ -71,7 +71,8 @@ def shown_texts(rubric: Rubric, record: Record) -> dict[str, str]:
 
 def mark_of(rubric: Rubric, record: Record) -> str:
     """The mark of the fence around the record's texts in the rubric's prompts."""
-    return record.mark(rubric.shown(record.texts).values())
+    others = dict.fromkeys((*((rubric.each,) if rubric.each else ()), *rubric.needs))
+    return record.mark(rubric.shown(record.texts).values(), others)
 
 
 @dataclass(frozen=True, slots=True)

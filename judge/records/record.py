@@ -195,25 +195,24 @@ class Record:
         """The hash of the record's own fields, in any order."""
         return hashed_json(self.fields or {})[1]
 
-    def mark(self, names: Iterable[str]) -> str:
+    def mark(self, names: Iterable[str], others: Iterable[str] = ()) -> str:
         """The fence in prompts that show these fields: 8 hex digits that no text of the record
-        holds.
+        holds, nor those of `others` as judges see them, whose escapes are read.
 
-        It is derived from these fields as they were read. So a new column or label changes no
-        prompt, and an edit only from the first edited word on.
+        It is derived from the fields of `names` as they were read. So a new column or label changes
+        no prompt, and an edit only from the first edited word on.
         """
-        key = tuple(sorted(names))
-        if key not in self._marks:
+        key, lists = tuple(sorted(names)), tuple(others)
+        if (key, lists) not in self._marks:
             texts = [hashed_json(self.fields or {})[0], *self.rewrites.values()]
-            if r"\\u" in texts[0]:
-                # JSON in a text: an escape may stand for a digit of the mark.
-                texts += (entry for name in self.texts for entry in self.entries(name))
+            texts += (self.texts.get(name, "") for name in {*key, *lists})
+            texts += (entry for name in lists for entry in self.entries(name))
             seed = digest([self._texts_read.get(name, "") for name in key])
-            self._marks[key] = fence_mark(seed, texts)
-        return self._marks[key]
+            self._marks[key, lists] = fence_mark(seed, texts)
+        return self._marks[key, lists]
 
     @cached_property
-    def _marks(self) -> dict[tuple[str, ...], str]:
+    def _marks(self) -> dict[tuple[tuple[str, ...], tuple[str, ...]], str]:
         return {}
 
     # ------------------------------------------------------------ what judges see
