@@ -194,6 +194,7 @@ class _LabelReader:
         if self.blank:
             column = self._columns.get("label", "label")
             message += f"; {without_label(len(self.blank))}: people answer in the column {column}"
+            message += ", or in the field labels of JSON"
         for item in self.problems[:1]:
             place, why = f"{item.source}:{item.line}", item.problem and item.problem.message
             message += f"; the first line that cannot be used is {place}: {why}"

@@ -218,6 +218,22 @@ def test_rows_without_a_label_are_counted(typed: Typed) -> None:
     assert json.loads(typed.read("cal/report.json"))["blank"] == 2
 
 
+def test_records_without_a_label_are_counted_in_json_and_beside_a_sheet(typed: Typed) -> None:
+    mails = [{"id": f"m{n}", "mail": f"Mail {n}"} for n in range(44)]
+    words = ["no" if n % 2 or n == 38 else "yes" for n in range(40)]
+    labels = [*({"question": word} for word in words), {}, {"question": None}, {"question": " "}]
+    lines = [{**mail, "labels": label} for mail, label in zip(mails, labels, strict=False)]
+    lines.append({**mails[-1], "labels": {"question": []}})
+    typed.write("own.jsonl", lines)
+    typed.write("mails.jsonl", mails)
+    rows = [f"m{n},{word}" for n, word in enumerate([*words, "", " "])]
+    (typed.folder / "sheet.csv").write_text("\n".join(["id,label", *rows, ""]))
+    for n, source in enumerate((["own.jsonl"], ["mails.jsonl", "--labels", "sheet.csv"])):
+        _, told = agreed(typed, *source, "-o", f"cal{n}")
+        assert "4 rows without a label, left out" in told
+        assert json.loads(typed.read(f"cal{n}/report.json"))["blank"] == 4
+
+
 def test_lines_of_a_test_set_that_cannot_be_used_are_named(typed: Typed) -> None:
     for name, rest in (("a", ""), ("b", "m40,Mail 40,\nm42,Mail 42\n")):
         table(typed, f"{name}.csv", "id", "mail", human=("yes", "no"))

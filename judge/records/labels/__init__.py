@@ -69,7 +69,8 @@ def read_labels(
         columns: the columns of a table's roles (`table.ROLES`); others are renamed
             (`judge.records.read.mapped`). In a set whose lines name their checks, `label` names one
             of these, and its items are yielded as UNNAMED.
-        blank: is extended by the lines of a sheet of `judge label`, or a table, without a label.
+        blank: is extended by the lines without a label of a sheet of `judge label`, a table, or
+            the own form.
         accepted: valid answers besides those that a sheet offers.
         named_by: the column that names the records of the own form, where they have it.
 
@@ -109,7 +110,9 @@ def read_labels(
     if recognised is None:
         if named_by and any(named_by in (item.fields or {}) for item in head):
             renames |= {"id": named_by}
-        return _about(Own(check, folder).read(renamed(items, renames)), roles, check, source)
+        own = Own(check, folder)
+        own.blank = own.blank if blank is None else blank
+        return _about(own.read(renamed(items, renames)), roles, check, source)
     rows = (
         item if item.problem is None else replace(item, fields=None)
         for item in mapped(items, renames)

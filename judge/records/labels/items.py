@@ -134,7 +134,7 @@ class LabelSet:
     `files` are the patterns of a set's files in a folder. In a `merged` set, lines about one record
     and check make one item, and all items are yielded after the last line. Without `unique_ids`
     several records may have one id. `check` is the check that was asked for, `folder` the folder of
-    the files (None: standard input).
+    the files (None: standard input). `blank` are the lines without a label.
     """
 
     name: ClassVar[str]
@@ -144,6 +144,7 @@ class LabelSet:
 
     def __init__(self, check: str | None, folder: Path | None) -> None:
         self.check, self.folder, self._ids = check, folder, SeenIds()
+        self.blank: list[int] = []
         self._unnamed: Counter[str] = Counter()
         self._held: dict[tuple[str, str, int], tuple[LabelledItem, dict[str, Annotation]]] = {}
         self.start()

@@ -82,6 +82,10 @@ class Own(LabelSet):
                 numbered = _answers({annotator: given}, f"labels.{check}", values)
                 for number, answers in numbered.items():
                     answers_by_check.setdefault(check, {}).setdefault(number, {}).update(answers)
+        by_name = any(isinstance(answers, dict) for answers in fields["labels"].values())
+        # Where lines name annotators, not everyone answers about everything.
+        if not (any(answers_by_check.values()) or by_name or people_fields):
+            self.blank.append(item.line)
         record = self._about(item, visible, fields["labels"])
         weight = _weight(people_fields)
         for check, numbered in answers_by_check.items():

@@ -54,8 +54,8 @@ class LabelTable(LabelSet):
     a form with several questions each is a check. A record has the fields that the form names, else
     all other columns, unchanged; slices are the short ones. A row is a problem if its gold answer
     differs from an earlier one of its item, if its annotator has labelled the item before, or if
-    its sheet does not offer its answer. `blank` are the lines without a label,
-    `accepted` further answers, besides those that a sheet offers, as `spelling` spells them.
+    its sheet does not offer its answer. `accepted` are further answers, besides those that a sheet
+    offers, as `spelling` spells them.
     """
 
     name = "table"
@@ -71,7 +71,6 @@ class LabelTable(LabelSet):
     ) -> None:
         super().__init__(check, folder)
         self.form, self.columns, self.omit = form, columns, omit
-        self.blank: list[int] = []
         self.accepted: frozenset[str] = frozenset()
 
     @staticmethod
