@@ -139,8 +139,8 @@ def draft_of(
     lineage = {"set": set_name, "seed": seed, "index": index, "parent": parent}
     head = {"id": f"{set_name}-{seed}-{index}"}
     earlier = verdict_columns(fields)
-    others = {n: c for n, c in fields.items() if normalise(n) != "id" and n not in earlier}
-    return Record(row.source, row.line, {**head, **others, LINEAGE: lineage}, among=row.among)
+    rest = {n: c for n, c in fields.items() if normalise(n) != "id" and n not in earlier}
+    return Record(row.source, row.line, {**head, **rest, LINEAGE: lineage}, among=row.among)
 
 
 Contents = Callable[[Record, int], Iterable[Mapping[str, Any]]]

@@ -225,15 +225,15 @@ def _answer_tables(
     )
     for (name, (labels, keys)), run in product(product(names, parts.items()), [*runs][1:]):
         first, later = runs["A"].entries, runs[run].entries
-        asked = [key for key in keys if f"check {name}" in first[key].marks | later[key].marks]
-        common = [key for key in asked if name in first[key].answers.keys() & later[key].answers]
+        all_keys = [key for key in keys if f"check {name}" in first[key].marks | later[key].marks]
+        common = [key for key in all_keys if name in first[key].answers.keys() & later[key].answers]
         pairs = [(first[key].answers[name], later[key].answers[name]) for key in common]
         if not pairs:
             continue
         resamples = Resamples([first[key].cluster for key in common], fewest=FEWEST)
         share = share_estimate([float(a == b) for a, b in pairs], resamples)
-        cells: dict[str, Cell] = {"pairs": len(pairs), "of": len(asked)}
-        cells["same answer"] = replace(share, of=len(asked))
+        cells: dict[str, Cell] = {"pairs": len(pairs), "of": len(all_keys)}
+        cells["same answer"] = replace(share, of=len(all_keys))
         shares.append(TableRow((name, *labels, run), cells))
         counts = Counter((a, b) for a, b in pairs if a != b)
         changes += (

@@ -92,8 +92,8 @@ def between(share: Estimate) -> str:
 
 def asked_by(overview: Overview) -> dict[str, str]:
     """The questions of the checks that were made, in words, by name, as far as they are known."""
-    known = overview.made_by.questions
-    return {n: text.in_words(str(known[n])) for n in overview.summary.checks if n in known}
+    words = overview.made_by.questions
+    return {n: text.in_words(str(words[n])) for n in overview.summary.checks if n in words}
 
 
 def gates_held(overview: Overview) -> list[GateOutcome]:

@@ -94,8 +94,8 @@ class Decisions:
         """The notes that people were asked another question about a record that a line matched."""
         items = [item for key, item in self._labelled if key not in self.unmatched]
         for check in dict.fromkeys(item.check for item in items):
-            given = [item for item in items if item.check == check]
-            if note := other_question(given, self._rubric_of(check).question):
+            labels = [item for item in items if item.check == check]
+            if note := other_question(labels, self._rubric_of(check).question):
                 yield note
 
     def notes(self, records: str) -> Iterator[str]:

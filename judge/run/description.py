@@ -58,9 +58,9 @@ def description_file(out: Path) -> Path:
 def read_description(*outs: str | Path) -> dict[str, Any]:
     """How the lines of files, or judgements in memory, were made, by fingerprint; empty if judge
     wrote no description."""
-    known = (out.runs if isinstance(out, InMemory) else _known(Path(out)) for out in outs)
+    parts = (out.runs if isinstance(out, InMemory) else _known(Path(out)) for out in outs)
     runs: dict[str, Any] = {}
-    for mark, run in chain.from_iterable((part or {}).items() for part in known):
+    for mark, run in chain.from_iterable((part or {}).items() for part in parts):
         # A run of which one file is unfinished is so.
         if not runs.get(mark, {}).get(UNFINISHED):
             runs[mark] = run
@@ -131,8 +131,8 @@ class RunDescription:
     @cached_property
     def own_rubrics(self) -> Mapping[str, Rubric]:
         """The user's own rubrics by name; raises UsageError if one cannot be read."""
-        own = self.content.get("own_rubrics", {})
-        return {name: Rubric.from_dict(keys) for name, keys in own.items()}
+        contents = self.content.get("own_rubrics", {})
+        return {name: Rubric.from_dict(keys) for name, keys in contents.items()}
 
     @cached_property
     def rubrics(self) -> Mapping[str, Rubric]:
@@ -146,8 +146,8 @@ class RunDescription:
     @property
     def counted(self) -> Collection[bool]:
         """For each rubric, whether none of its answers passes or fails; raises as `own_rubrics`."""
-        own = self.own_rubrics
-        return [n in own and own[n].rule.counts for n in self.content.get("rubrics", ())]
+        rubrics = self.own_rubrics
+        return [n in rubrics and rubrics[n].rule.counts for n in self.content.get("rubrics", ())]
 
     @cached_property
     def columns(self) -> Mapping[str, str]:
@@ -157,8 +157,8 @@ class RunDescription:
     @property
     def gates(self) -> list[Gate]:
         gates = self.content.get("gates")
-        read = map(Gate.from_json, gates if isinstance(gates, list) else ())
-        return [gate for gate in read if gate is not None]
+        contents = map(Gate.from_json, gates if isinstance(gates, list) else ())
+        return [gate for gate in contents if gate is not None]
 
     @property
     def rankings(self) -> Mapping[str, Mapping[str, Any]]:

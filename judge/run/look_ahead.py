@@ -111,9 +111,9 @@ class LookAhead:
         names = [name for name, text in record.texts.items() if spelling(text) in answers]
         if not names:
             return ""
-        what = "holds an answer" if len(names) == 1 else "hold answers"
+        verb = "holds an answer" if len(names) == 1 else "hold answers"
         return (
-            f"; {', '.join(names)} {what} to the question: if people's, name the others with --on"
+            f"; {', '.join(names)} {verb} to the question: if people's, name the others with --on"
         )
 
     def refuse(self, required: Mapping[str, str]) -> None:

@@ -105,8 +105,8 @@ class Models:
 
     @property
     def rewriter(self) -> str:
-        named = self.settings.rewrite_model if self.settings.repair else None
-        return "" if self.idle else named or self.judges[0]
+        rewriter = self.settings.rewrite_model if self.settings.repair else None
+        return "" if self.idle else rewriter or self.judges[0]
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -63,27 +63,27 @@ class Slice:
     how often each of its answers was given, and its scores."""
 
     verdicts: Counter[str] = field(default_factory=Counter)
-    made: Counter[str] = field(default_factory=Counter)
+    checks: Counter[str] = field(default_factory=Counter)
     answers: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     scores: dict[str, ScoreSums] = field(default_factory=lambda: defaultdict(ScoreSums))
 
     def add(self, line: Line) -> None:
         self.verdicts[line.first_verdict] += 1
         for name, check in line.last_checks.items():
-            self.made[name] += check["verdict"] != Verdict.SKIPPED
+            self.checks[name] += check["verdict"] != Verdict.SKIPPED
             if (answer := check.get("answer")) is not None:
                 self.answers[name][answer] += 1
             if (score := decided_score(check)) is not None:
                 self.scores[name].add(score)
 
     def __add__(self, other: Slice) -> Slice:
-        joined = Slice(self.verdicts + other.verdicts, self.made + other.made)
+        whole = Slice(self.verdicts + other.verdicts, self.checks + other.checks)
         for part in (self, other):
             for name, counts in part.answers.items():
-                joined.answers[name] += counts
+                whole.answers[name] += counts
             for name, sums in part.scores.items():
-                joined.scores[name] += sums
-        return joined
+                whole.scores[name] += sums
+        return whole
 
 
 Rows = list[list[str]]
@@ -132,12 +132,16 @@ class Slices:
         `largest` how often each was given, and on how many records the check was made."""
         parts = self.largest(all_values=all_values)
         for name in dict.fromkeys(name for _, part in parts for name in part.answers):
-            made = [(value, part) for value, part in parts if part.made[name]]
-            totals = sum((part.answers[name] for _, part in made), Counter[str]())
+            rows_of = [(value, part) for value, part in parts if part.checks[name]]
+            totals = sum((part.answers[name] for _, part in rows_of), Counter[str]())
             answers = sorted(totals, key=lambda answer: (-totals[answer], answer))
             rows = [
-                [value, *(str(part.answers[name][a] or "") for a in answers), str(part.made[name])]
-                for value, part in made
+                [
+                    value,
+                    *(str(part.answers[name][a] or "") for a in answers),
+                    str(part.checks[name]),
+                ]
+                for value, part in rows_of
             ]
             yield name, answers, rows
 
@@ -149,11 +153,11 @@ class Slices:
         parts = self.largest(all_values=all_values)
         for name in dict.fromkeys(name for _, part in parts for name in part.scores):
             rows = []
-            for value, part in ((value, part) for value, part in parts if part.made[name]):
-                mean = part.scores[name].mean(part.made[name], scales.get(name))
-                shown = "–" if mean.value is None else f"{mean.value:.2f}"
+            for value, part in ((value, part) for value, part in parts if part.checks[name]):
+                mean = part.scores[name].mean(part.checks[name], scales.get(name))
+                figure = "–" if mean.value is None else f"{mean.value:.2f}"
                 interval = "–" if mean.low is None else f"{mean.low:.2f} to {mean.high:.2f}"
-                rows.append([value, shown, interval, str(mean.n), str(mean.of)])
+                rows.append([value, figure, interval, str(mean.n), str(mean.of)])
             yield name, rows
 
 

@@ -206,7 +206,9 @@ class Summary:
         return self.scores[name].mean(self.asked(name), self.scales.get(name))
 
     def _means_of(self, part: Slice) -> dict[str, Any]:
-        means = {n: sums.mean(part.made[n], self.scales.get(n)) for n, sums in part.scores.items()}
+        means = {
+            n: sums.mean(part.checks[n], self.scales.get(n)) for n, sums in part.scores.items()
+        }
         return _plain(means)
 
     def mean_words(self, name: str) -> str:

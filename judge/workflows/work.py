@@ -141,9 +141,9 @@ class Work:
 
     def stop(self, failed: str) -> None:
         """Skip every check that was not made of this text, because the test `failed` failed."""
-        made = {check.name for check in self.checks[self._older :]}
+        current = {check.name for check in self.checks[self._older :]}
         for name in self.context.loop_panels:
-            if name in self.context.selected and name not in made:
+            if name in self.context.selected and name not in current:
                 self.skip(name, f"not made: {failed} failed", self._judge_of(name))
 
     def _judge_of(self, name: str) -> By:
