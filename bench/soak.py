@@ -129,7 +129,9 @@ def record(number: int) -> dict[str, str]:
     """A norm of about 2 kB; by the replies of the tests' server every fifth one fails."""
     odd = "An odd guest. " if number % 5 == 0 else ""
     story = f"{odd}This is guest number {number}. {SENTENCE * 28}Was it fine?"
-    return guest(number) | {"story": story}
+    norm = guest(number)
+    # Each question is about texts of the record's own: equal questions are asked once.
+    return norm | {"story": story, "background": f"{norm['background']} Rule {number}."}
 
 
 def run(folder: Path, out: str, server: Misbehaving, schedule: Schedule, *flags: str) -> Soaked:

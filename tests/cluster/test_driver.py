@@ -216,7 +216,7 @@ async def test_a_run_says_what_its_workers_saw_of_a_server(
     client = task.resources.models.client("openai:o3")
     client.answered_before(["o3-2025-04-16"], ["fp_1"])
     for _ in range(2):  # workers
-        seen = Counters(models=("o3-2026-01-01",), system_fingerprints=("fp_2",))
+        seen = Counters(answered_by=("o3-2026-01-01",), system_fingerprints=("fp_2",))
         task._count({"openai:o3": (seen, {"seed": "left out"})}, 0.0)
     assert caplog.messages == [
         "judge: openai:o3: the model that answers has changed: o3-2025-04-16, then o3-2026-01-01",
