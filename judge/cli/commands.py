@@ -6,6 +6,7 @@ import re
 from functools import cache
 from importlib import import_module
 from inspect import cleandoc
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -102,6 +103,8 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if self.get_command(ctx, args[0]) is None:
+            if Path(args[0]).is_file():
+                ctx.fail(f"{args[0]} is a file, not a command: judge validate {args[0]} ...")
             # Typer suggests names from here.
             self.commands = dict.fromkeys(self.list_commands(ctx))  # type: ignore[assignment]
         return super().resolve_command(ctx, args)

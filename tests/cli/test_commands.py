@@ -104,6 +104,13 @@ def test_the_table_of_models_is_whole(typed: Typed) -> None:
     assert all(len(line) <= 80 for line in lines[:-2]) and lines[-1].startswith("folder: /")
 
 
+def test_a_file_in_the_place_of_a_command_is_told_what_to_type(typed: Typed) -> None:
+    typed.write("mails.jsonl", [{"text": "Hello."}])
+    code, _, told = typed.text("mails.jsonl", "--ask", "Is it polite?")
+    assert code == 2 and "judge validate mails.jsonl ..." in " ".join(told.split())
+    assert "No such command 'mials'" in typed.text("mials")[2]
+
+
 def test_cache_stats_prune_clear(typed: Typed, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = ReplyCache(typed.folder / "elsewhere")
     for number in range(3):
