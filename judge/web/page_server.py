@@ -194,9 +194,9 @@ class _Page:
 
     def _among_people(self) -> list[str]:
         """How far people agree; of many answers not anew after each, which would keep the annotator
-        waiting."""
+        waiting, but always after the last one."""
         begin = monotonic()
-        if begin >= self._people_due:
+        if begin >= self._people_due or self.session.current is None:
             self._people = figures.among_people(self.session)
             end = monotonic()
             self._people_due = end + (PAUSES * (end - begin) if end - begin > QUICK else 0)

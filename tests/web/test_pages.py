@@ -294,8 +294,12 @@ def test_the_agreement_on_the_page_is_that_of_judge_agreement(tmp_path: Path) ->
 def test_a_figure_that_takes_long_does_not_keep_the_annotator_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Computed after each answer while it is quick; later only after twenty times its own time."""
-    session = Session([], AnswerFile(tmp_path / "l.jsonl", "ann"), "Label")
+    """Computed after each answer while it is quick; later only after twenty times its own time, and
+    when no question is left."""
+    polite = Rubric.from_dict({"name": "polite", "question": "Is it polite?"})
+    asked = PersonQuestion(Record("", 0, {"text": "Hello."}), polite, 0, polite.question)
+    question = PageQuestion(asked, {"text": "Hello."})
+    session = Session([question], AnswerFile(tmp_path / "l.jsonl", "ann"), "Label")
     page, clock, cost, made = page_server._Page(session), [100.0], [0.1], []
 
     def computed(_: Session) -> list[str]:
@@ -311,7 +315,9 @@ def test_a_figure_that_takes_long_does_not_keep_the_annotator_waiting(
     clock[0] += 19
     assert page._among_people() == ["figure 3"]
     clock[0] += 2
-    assert page._among_people() == ["figure 4"]
+    assert [page._among_people() for _ in range(2)] == [["figure 4"]] * 2
+    session.answer(0, 0, "")
+    assert page._among_people() == ["figure 5"]
 
 
 def test_a_judged_line_is_drawn_by_the_least_sure_of_the_checks_asked_about() -> None:
