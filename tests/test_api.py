@@ -42,7 +42,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
     monkeypatch.chdir(tmp_path)
     Path("judge.yaml").write_text(SCRIPT)
     yield {"ask": "Polite?", "model": "scripted:judge.yaml", "cache_dir": tmp_path / "cache"}
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while [one.name for one in threading.enumerate() if one.name.startswith("judge-")]:
         assert time.monotonic() < until, threading.enumerate()
         time.sleep(0.01)

@@ -493,7 +493,7 @@ async def test_a_model_that_never_brings_what_is_asked_for_is_not_asked_one_by_o
         together.append(backend.under_way)
         return said
 
-    backend = Fake(script=script, delay=0.005)
+    backend = Fake(script=script, delay=0.05)
     backend.modes = (SCHEMA, WORDS)
     asker = Client("fake:m", backend, cache=None, budget=Budget(), limit=8, reasks=0)
     calls = [replace(CALL, seed=n) for n in range(20)]

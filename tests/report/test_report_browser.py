@@ -284,9 +284,9 @@ def test_ten_thousand_records_fit_and_are_usable(shown: OpenPage, tmp_path: Path
     lines = [mail(n, "fail" if n % 3 else "pass") | {"text": f"{story}{n}"} for n in range(10_000)]
     seconds = shown.show(lines)
     assert (tmp_path / "page.html").stat().st_size < min(20_000_000, MOST_BYTES)
-    assert shown.told == "10000 records" and seconds < 20
+    assert shown.told == "10000 records" and seconds < 60
     began = time.monotonic()
     shown.tab.fill("[name=q]", "week. 9999")
     shown.wait("1 of 10000 records")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert shown.names == ["m9999"] and not shown.faults

@@ -111,7 +111,7 @@ def url(certificate: Path, had: list[str], monkeypatch: pytest.MonkeyPatch) -> I
     yield address
     server.shutdown()
     server.server_close()
-    thread.join(10)
+    thread.join(60)
 
 
 async def asked(kind: type[OpenAIBackend] | type[LangChainBackend]) -> str:

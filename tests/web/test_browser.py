@@ -86,7 +86,7 @@ def test_two_people_label_by_keyboard_through_a_kill(pages: Pages, browser: Any)
         told = page.inner_text("main")
         assert "judge calibrate labels.jsonl --ask 'Is this e-mail polite?' --on email" in told
         page.get_by_role("button", name="Finish").click()
-        assert process.wait(10) == 0 and process.stderr is not None
+        assert process.wait(60) == 0 and process.stderr is not None
         assert "20 of 20 questions answered" in process.stderr.read()
     assert "ann, bo: 20 questions answered by both (question), the same answer 95.0%" in told
     assert "κ 0.90" in told
@@ -130,7 +130,7 @@ def test_a_review_turns_an_abstention_into_a_persons_pass(pages: Pages, browser:
     assert asked(page) == "m0"
     press(page, "n")
     page.get_by_role("button", name="Finish").click()
-    assert process.wait(10) == 0 and not faults
+    assert process.wait(60) == 0 and not faults
     assert [line["judge"]["verdict"] for line in pages.lines("out.jsonl")] == ["fail", "pass"]
     assert pages.lines("out.jsonl")[0]["judge"]["checks"][-1]["by"] == "person"
 

@@ -138,7 +138,7 @@ def test_answers_to_another_question_do_not_count_for_this_one_in_silence(pages:
             address, "answer", json.dumps({"question": 0, "answer": 0, "why": ""}).encode(), **own
         )
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
         return html.unescape(told.decode())
 
     def told(question: str, labels: str) -> set[str]:
@@ -187,7 +187,7 @@ def test_compared_fields_have_no_names_and_an_order_for_each_annotator(pages: Pa
             page = asked(address, "answer", body, **own)[2].decode()
         command = html.unescape(page).partition("<pre>judge calibrate ")[2].partition("</pre>")[0]
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
         lines = [line for line in pages.lines("l.jsonl") if who in line["labels"]["question"]]
         labels = {line["nr"]: line["labels"]["question"][who] for line in lines}
         assert labels == firsts and {*labels.values()} == {"gpt", "opus"}
@@ -369,7 +369,7 @@ def test_a_sample_of_judged_records_weighs_by_verdict_and_tells_of_the_judge(pag
     (pages.folder / "labels.jsonl").unlink()
     assert asked(address)[0] == 200, "the latest answer is no longer there"
     process.terminate()
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
     (pages.folder / "labels.jsonl").write_bytes(written)
     calibrate = ("calibrate", "labels.jsonl", *ASK, "-m", "scripted:j.yaml")
     (check,) = json.loads(pages(*calibrate, "--json").stdout)["checks"]
@@ -516,7 +516,7 @@ def test_a_review_asks_about_open_entries_alone(pages: Pages) -> None:
         body = json.dumps({"question": 0, "answer": 0, "why": value}).encode()
         asked(address, "answer", body, **own)
         process.terminate()
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
     check = pages.lines("o.jsonl")[0]["judge"]["checks"][-1]
     said = [(a["value"], a["verdict"], a.get("reason")) for a in check["evidence"]]
     assert (check["by"], check["verdict"]) == ("person", "pass")
@@ -546,7 +546,7 @@ def test_a_review_decides_records_of_one_id_and_goes_on_after_their_texts_change
             body = json.dumps({"question": number, "answer": number % 2, "why": ""}).encode()
             assert asked(address, "answer", body, **own)[0] == 200
         process.terminate()
-        assert process.wait(10) == 0 and process.stderr is not None
+        assert process.wait(60) == 0 and process.stderr is not None
         return " ".join(line["judge"]["verdict"] for line in pages.lines("o.jsonl"))
 
     assert answered("One.", "Two.", "Three.") == "pass fail pass"
