@@ -393,7 +393,7 @@ def _curve(study: CheckData, trial: JudgeTrial) -> LearningCurve | None:
         answers = trial.read(observed, AnswerReader(classifier=classifier))
         return measure(
             answers, trial.judge.rubric.answers, seed=study.job.seed, draws=1
-        ).kappa.value
+        ).agreement.value
 
     return curve(trial.fit, trial.train, kappa, seed=study.job.seed)
 

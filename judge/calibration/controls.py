@@ -15,7 +15,7 @@ import numpy as np
 
 from judge.calibration.answer_fields import MAX_CATEGORIES, number_of
 from judge.calibration.labels import drawn
-from judge.calibration.measures import resamples_of
+from judge.calibration.measures import agreement_name, agreements, resamples_of
 from judge.calibration.observe import LabelledAnswer, record_for
 from judge.questions.rubric import Rubric
 from judge.records import Record
@@ -24,7 +24,6 @@ from judge.records.fields import MAX_SLICE
 from judge.records.labels import LabelledItem
 from judge.records.names import entry_name
 from judge.stats.bootstrap import share_estimate
-from judge.stats.classification import kappas
 from judge.stats.intervals import Estimate
 
 LEFT_OUT = "(left out)"
@@ -41,7 +40,9 @@ _NO_AGREEMENT = 0.05
 class Controls:
     """How much of a judge's agreement depends on the `field` that decides.
 
-    - `kappa`: the judge's agreement; `blind`: the same over the same items without the field, by
+    - `kappa`: the judge's agreement, by the `measure` (`kappa`, or of scores `weighted kappa`), as
+      are `blind`, `above`, `contrast` and `together`
+    - `blind`: the same over the same items without the field, by
       the judge refitted; `above`: the difference
     - `stays`: share of the answers that stay when the field is another record's
     - `as_swapped`: share of those items answered as the rubric requires; None if it requires
@@ -51,6 +52,7 @@ class Controls:
     """
 
     field: str
+    measure: str
     kappa: Estimate
     blind: Estimate
     above: Estimate
@@ -75,10 +77,12 @@ class Controls:
                 f"does not read {self.field}"
             )
         if with_it is None or without is None:
-            return f"kappa is undefined, so whether the judge reads {self.field} is unknown"
+            return (
+                f"{self.measure} is undefined, so whether the judge reads {self.field} is unknown"
+            )
         if with_it < _NO_AGREEMENT:
             return f"no agreement, with {self.field} or without it"
-        change = f"kappa falls from {with_it:.2f} to {without:.2f} without {self.field}"
+        change = f"{self.measure} falls from {with_it:.2f} to {without:.2f} without {self.field}"
         if self.looks:
             return f"{change}: the judge reads it"
         if without >= with_it:
@@ -88,8 +92,8 @@ class Controls:
             )
         if self.contrast is not None and turned is None and _least(self.above) > 0:
             return (
-                f"{change}, but with {self.field} turned round kappa is undefined, so whether the "
-                "judge reads it is unknown"
+                f"{change}, but with {self.field} turned round {self.measure} is undefined, so "
+                "whether the judge reads it is unknown"
             )
         return f"{change}: these labels are too few to show that the judge reads it"
 
@@ -201,7 +205,7 @@ def controls_of(
     """
 
     def kappa(*sides: Sequence[LabelledAnswer]) -> Estimate:
-        """Kappa of a judge's answers, minus that of another's to the same items, if given.
+        """Agreement of a judge's answers, minus that of another's to the same items, if given.
 
         Both are computed on the same resamples.
         """
@@ -209,7 +213,10 @@ def controls_of(
         reference = [str(sides[0][n].item.reference) for n in places]
         resample = resamples_of([sides[0][n] for n in places], seed=seed, draws=draws)
         answers = [[side[n].answer for n in places] for side in sides]
-        stacks = [kappas(resample.confusions(reference, side, rubric.answers)) for side in answers]
+        stacks = [
+            agreements(resample.confusions(reference, side, rubric.answers), rubric.answers)
+            for side in answers
+        ]
         answered = sum(None not in both for both in zip(*answers, strict=True))
         values = stacks[0] - stacks[1] if len(stacks) > 1 else stacks[0]
         return resample.estimate(values, n=answered, of=len(places))
@@ -229,6 +236,7 @@ def controls_of(
     must = rubric.control.swapped if rubric.control else None
     return Controls(
         field=rubric.deciding or "",
+        measure=agreement_name(rubric.answers),
         kappa=kappa(judge),
         blind=kappa(blind),
         above=kappa(judge, blind),

@@ -30,7 +30,7 @@ def finding(check: CheckReport, judge: JudgeReport) -> str:
     For scores it starts with the weighted kappa, the rank correlation and the error in points.
     """
     measures = judge.final
-    accuracy, kappa, error = measures.accuracy, measures.kappa, measures.mean_error
+    accuracy, kappa, error = measures.accuracy, measures.agreement, measures.mean_error
     n, of = accuracy.n, measures.items
     if accuracy.value is None:
         return f"answered none of {of} labelled items: use it for nothing yet"
@@ -38,8 +38,7 @@ def finding(check: CheckReport, judge: JudgeReport) -> str:
     right = sum(row[reference] for reference, row in measures.confusion.items())
     weighted = "" if round(accuracy.value * n) == right else f", {accuracy.value:.2f} by weight"
     text = f"agrees with the labels in {right} of {over}{weighted}, kappa {kappa}"
-    if measures.weighted_kappa is not None and measures.spearman is not None:
-        kappa = measures.weighted_kappa
+    if measures.spearman is not None:
         text = f"weighted kappa {kappa}, rank correlation {measures.spearman}, {error} points off "
         text += f"on average, over {over}"
     parts = [f"{text}: {_use(judge, kappa)}", *_more_labels(check, kappa)]
@@ -155,13 +154,13 @@ def controls(check: CheckReport) -> Iterator[str]:
     for judge in check.judges:
         if (looks := judge.controls) is not None:
             field = looks.field
-            text = f"{judge.name}: kappa {looks.kappa}; without {field} "
+            text = f"{judge.name}: {looks.measure} {looks.kappa}; without {field} "
             yield f"{text}{looks.blind}; difference {looks.above}"
             right = looks.as_swapped
             text = f"  with another {field} {looks.stays} of the answers stay"
             yield text if right is None else f"{text}, {right} are as they must be"
             if looks.contrast is not None and looks.together is not None:
-                text = f"  with {field} turned round: kappa {looks.contrast}"
+                text = f"  with {field} turned round: {looks.measure} {looks.contrast}"
                 yield f"{text}; both sets together {looks.together}"
             yield f"  {looks.finding()}"
 
@@ -170,13 +169,13 @@ def further(check: CheckReport) -> Iterator[str]:
     """Says how far each judge agrees on further sets, and with fewer labels."""
     for judge in check.judges:
         for source, measures in judge.test_sets.items():
-            kappa = measures.kappa
-            text = f"kappa {kappa}, {kappa.n} of {measures.items} answered"
+            kappa, name = measures.agreement, measures.agreement_name
+            text = f"{name} {kappa}, {kappa.n} of {measures.items} answered"
             if count := judge.left_out.get(source):
                 text += f"; {count} left out, of records used for fitting (the same id or text)"
             yield f"{judge.name}: {source}: {text}"
         if judge.curve is not None:
-            yield f"{judge.name}: {judge.curve.summary()}"
+            yield f"{judge.name}: {judge.curve.summary(judge.final.agreement_name)}"
 
 
 def people(check: CheckReport) -> Iterator[str]:

@@ -239,7 +239,7 @@ _MIN_POINTS = 3
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """Kappa when fitted to `labels` labels: the mean over `draws` draws."""
+    """Kappa (of scores weighted) when fitted to `labels` labels: the mean over `draws` draws."""
 
     labels: int
     kappa: float
@@ -256,14 +256,14 @@ class LearningCurve:
     points: tuple[CurvePoint, ...]
     next: CurvePoint | None = None
 
-    def summary(self) -> str:
-        """The curve in one line."""
+    def summary(self, measure: str = "kappa") -> str:
+        """The curve in one line; `measure` names what its points are."""
         kappas = ", ".join(f"{point.kappa:.2f} with {point.labels}" for point in self.points)
         if self.next is None:
-            return f"kappa by labels fitted to: {kappas}"
+            return f"{measure} by labels fitted to: {kappas}"
         labels = self.next.labels - self.points[-1].labels
         guess = f"with {labels} more labels to fit to about {self.next.kappa:.2f}"
-        return f"kappa by labels fitted to: {kappas}; {guess}"
+        return f"{measure} by labels fitted to: {kappas}; {guess}"
 
 
 def curve(

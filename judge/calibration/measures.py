@@ -82,6 +82,15 @@ class Measures:
     mean_error: Estimate | None = None
 
     @property
+    def agreement(self) -> Estimate:
+        """The weighted kappa on a scale, else kappa: what a judge's use depends on."""
+        return self.kappa if self.weighted_kappa is None else self.weighted_kappa
+
+    @property
+    def agreement_name(self) -> str:
+        return agreement_name([*self.confusion])
+
+    @property
     def row(self) -> dict[str, str]:
         """The measures as a table row, those of a scale first."""
         of_class = list(self.f1.values())
@@ -160,10 +169,21 @@ def measure(
         auc=auc,
         calibration_error=error,
         bins=bins,
-        weighted_kappa=None if points is None else counted(weighted_kappas(counts, points)),
+        weighted_kappa=None if points is None else counted(agreements(counts, classes)),
         spearman=None if points is None else counted(spearmans(counts, points)),
         mean_error=None if points is None else mean_estimate(errors, resamples),
     )
+
+
+def agreement_name(classes: Sequence[str]) -> str:
+    """What `agreements` are called: `weighted kappa` on a scale, else `kappa`."""
+    return "kappa" if numbers_of(classes) is None else "weighted kappa"
+
+
+def agreements(counts: NDArray[np.float64], classes: Sequence[str]) -> NDArray[np.float64]:
+    """Each confusion matrix's weighted kappa if the classes are points of a scale, else kappa."""
+    points = numbers_of(classes)
+    return kappas(counts) if points is None else weighted_kappas(counts, points)
 
 
 def _distance(true: str, guess: str) -> float:

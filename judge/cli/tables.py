@@ -107,9 +107,9 @@ def print_calibration(report: Calibration, *, all_tables: bool) -> None:
             heads = ["label", *next(iter(confusion.values()))]
             tables.add(heads, counts, headline=False, title=f"answers of {judge.name}")
             for name, parts in judge.by.items():
-                heads = [name, "items", "answered", "accuracy", "kappa"]
+                heads = [name, "items", "answered", "accuracy", judge.final.agreement_name]
                 slices = [
-                    [value, *map(str, (m.items, m.accuracy.n, m.accuracy, m.kappa))]
+                    [value, *map(str, (m.items, m.accuracy.n, m.accuracy, m.agreement))]
                     for value, m in sorted(parts.items(), key=lambda pair: -pair[1].items)
                 ]
                 tables.add(heads, slices, headline=True, title=f"{judge.name} by {name}")

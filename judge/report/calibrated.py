@@ -75,7 +75,7 @@ def page(calibration: Calibration) -> str:
 
 
 def _measures(check: CheckReport) -> list[tuple[str, dict[str, str]]]:
-    """The measures of each judge, its controls right after kappa."""
+    """The measures of each judge, its controls right after its kappas."""
     controls = {judge.name: _controls(judge.controls) for judge in check.judges if judge.controls}
     names = dict.fromkeys(chain.from_iterable(controls.values()), "–")
     rows = []
@@ -91,11 +91,11 @@ def _measures(check: CheckReport) -> list[tuple[str, dict[str, str]]]:
 def _controls(controls: Controls) -> dict[str, str]:
     field = controls.field
     cells = {
-        f"kappa without {field}": controls.blind,
+        f"{controls.measure} without {field}": controls.blind,
         "difference": controls.above,
         f"same answer with another {field}": controls.stays,
         f"right answer with another {field}": controls.as_swapped,
-        f"kappa with {field} turned round": controls.contrast,
+        f"{controls.measure} with {field} turned round": controls.contrast,
     }
     return {name: str(estimate) for name, estimate in cells.items() if estimate is not None}
 

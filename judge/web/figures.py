@@ -57,6 +57,10 @@ def progress(session: Session) -> str:
     return told
 
 
+_KAPPAS = ("weighted", "cohen", "fleiss")
+"""The measure of `judge agreement` that is shown: the first that it has."""
+
+
 def among_people(session: Session) -> list[str]:
     """How far the annotators agree, a sentence for each check that two of them answered: the share
     of agreeing pairs, and kappa, as `judge agreement` has them."""
@@ -75,8 +79,8 @@ def among_people(session: Session) -> list[str]:
             from judge.calibration.people import agreement
 
             measures = agreement(part, draws=_DRAWS).checks[0].overall.measures
-            kappa = measures.get("cohen") or measures["fleiss"]
-            told += f", κ {kappa}" if kappa.value is not None else ""
+            name, kappa = next((n, measures[n]) for n in _KAPPAS if n in measures)
+            told += f", {'weighted ' * (name == 'weighted')}κ {kappa}" * (kappa.value is not None)
         sentences.append(told)
     return sentences
 

@@ -10,6 +10,7 @@ from judge.calibration import controls
 from judge.calibration.observe import record_for
 from judge.judging.prompts import mark_of
 from judge.questions.ready_made import builtin
+from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.stats.intervals import Estimate
@@ -65,7 +66,7 @@ def test_a_judge_looks_where_it_beats_both_the_blind_one_and_chance(
 
     turned = None if contrast is None else kappa(contrast)
     found = controls.Controls(
-        "rule", kappa(0.5), kappa(0.1), kappa(above), kappa(0.1), contrast=turned
+        "rule", "kappa", kappa(0.5), kappa(0.1), kappa(above), kappa(0.1), contrast=turned
     )
     assert found.looks is looks
 
@@ -120,9 +121,8 @@ def test_what_the_report_says_of_the_field(
     contrast: Estimate | None,
     finding: str,
 ) -> None:
-    found = controls.Controls(
-        "rule", kappa(with_it, 0.1, 0.9), kappa(without, 0.0, 0.5), above, NOT, contrast=contrast
-    )
+    with_rule, blind = kappa(with_it, 0.1, 0.9), kappa(without, 0.0, 0.5)
+    found = controls.Controls("rule", "kappa", with_rule, blind, above, NOT, contrast=contrast)
     assert found.finding() == finding
     assert found.looks is finding.endswith(f": {READS}")
 
@@ -144,3 +144,26 @@ def test_a_contrast_set_with_a_single_label_shows_nothing_of_the_judge() -> None
     # 19 of 20 are right, and kappa would be 0.
     assert measured.contrast == Estimate(None, None, None, n=20, of=20)
     assert measured.finding().endswith("is undefined, so whether the judge reads it is unknown")
+
+
+def test_scores_that_are_never_right_and_always_near_show_that_the_judge_reads() -> None:
+    """One point off each time: kappa is below 0. Labels and scores are uniform over 1 to 4, so by
+    chance the square of the distance is (6 * 1 + 4 * 4 + 2 * 9) / 16 = 2.5: weighted kappa 0.6."""
+    tone = Rubric.from_dict(
+        {
+            "name": "tone",
+            "question": "How kind?",
+            "fields": ["text"],
+            "answers": [1, 2, 3, 4],
+            "pass": ">= 3",
+        }
+    )
+    near = {"1": "2", "2": "1", "3": "4", "4": "3"}
+    rows = [judged(f"r{n}", near[label], label) for n in range(10) for label in near]
+    blind = [judged("", "2", row.item.gold) for row in rows]
+    measured = controls.controls_of(tone, rows, blind, [], [], None, seed=0, draws=50)
+    assert measured.kappa.value == pytest.approx(1 - 1 / 2.5)
+    assert (
+        measured.finding()
+        == "weighted kappa falls from 0.60 to 0.00 without text: the judge reads it"
+    )

@@ -451,7 +451,8 @@ def test_scores_of_a_rubric_of_ones_own_on_records_of_ones_own(typed: Typed) -> 
     (typed.folder / "tone.yaml").write_text(TONE)
     gold = [1 + n % 5 for n in range(20)]
     said = [g + 1 if n in (0, 6, 12, 18) else g for n, g in enumerate(gold)]
-    rows = [{"id": str(n), "text": f"Text {n}.", "labels": {"tone": g}} for n, g in enumerate(gold)]
+    rows = [{"id": str(n), "text": f"Text {n}.", "labels": {"tone": g}, "half": n % 2}
+            for n, g in enumerate(gold)]  # fmt: skip
     typed.write("labels.jsonl", rows)
     replies = [
         {
@@ -462,9 +463,11 @@ def test_scores_of_a_rubric_of_ones_own_on_records_of_ones_own(typed: Typed) -> 
     ]
     judge = typed.script("m.yaml", replies)
     words = ("calibrate", "labels.jsonl", "--rubric", "tone.yaml", "-q", "-m", judge)
-    code, out, told = typed.text(*words, "-o", "out", "--all")
+    code, out, told = typed.text(*words, "-o", "out", "--all", "--by", "half")
     assert code == 0, told
     assert "weighted κ" in out and "Spearman ρ" in out
+    heads = next(line for line in out.splitlines() if line.split()[:2] == ["half", "items"])
+    assert heads.split()[-2:] == ["weighted", "kappa"], "as the headline has it"
     (check,) = json.loads(typed.read("out/report.json"))["checks"]
     found = check["judges"][0]["uncalibrated"]
     assert 0.8 < found["weighted_kappa"]["value"] < 1 and found["spearman"]["low"] > 0.9

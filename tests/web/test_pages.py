@@ -291,6 +291,23 @@ def test_the_agreement_on_the_page_is_that_of_judge_agreement(tmp_path: Path) ->
     assert check.overall.measures["pairwise"].value == pytest.approx(13 / 15)
 
 
+def test_scores_of_two_people_have_a_weighted_kappa_on_the_page(tmp_path: Path) -> None:
+    """Never the same score and never more than one apart: weighted kappa is 0.6 (1 - 1 / 2.5)."""
+    tone = Rubric.from_dict({"name": "tone", "question": "How kind?", "answers": [1, 2, 3, 4],
+                             "pass": ">= 3"})  # fmt: skip
+    records = [{"id": f"m{n}", "text": f"{n}"} for n in range(4)]
+    questions = [
+        PageQuestion(PersonQuestion(Record("", n, fields), tone, 0, tone.question), fields)
+        for n, fields in enumerate(records)
+    ]
+    for who, choices in (("ann", (0, 1, 2, 3)), ("bo", (1, 0, 3, 2))):
+        session = Session(questions, AnswerFile(tmp_path / "l.jsonl", who), "Label")
+        for number, choice in enumerate(choices):
+            session.answer(number, choice, "")
+    (told,) = among_people(session)
+    assert ", weighted κ 0.60 (" in told
+
+
 def test_a_figure_that_takes_long_does_not_keep_the_annotator_waiting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
