@@ -24,12 +24,10 @@ from typing import Any
 
 from judge.cluster.worker import ATTEMPTS, Done, Feed, Traffic, Worker
 from judge.errors import JudgeError, Unavailable, UsageError, missing_extra
-from judge.judgement import Unfinished
 from judge.records import Record
 from judge.records.lines import Line
 from judge.run.panels import Resources
-from judge.run.report import Report
-from judge.run.task import OfWorker, RunInfo, Task
+from judge.run.task import OfWorker, Task
 from judge.settings import Settings
 
 CHUNK, GATHER_SECONDS = 8, 0.01
@@ -56,69 +54,43 @@ ON_GPUS = ("vllm", "transformers")
 """Providers whose models run on the worker's own GPUs."""
 
 
-class RayTask(Task):
-    """A task whose steps run on Ray workers; its own clients only count.
+class RayEngine:
+    """Runs a task's steps on Ray workers; the task's own clients only count.
 
-    Args:
-        here: the task in this process.
-        of_worker: makes the same task in a worker, from the settings.
+    `of_worker` makes the same task in a worker, from the settings.
     """
 
     stream: ChunkStream
 
-    def __init__(self, here: Task, settings: Settings, of_worker: OfWorker) -> None:
-        self.here, self.resources, self.gates = here, here.resources, here.gates
+    def __init__(self, task: Task, settings: Settings, of_worker: OfWorker) -> None:
+        self._task, self._models = task, task.resources.models
         self._settings, self._of_worker = settings, of_worker
         self._fingerprints: dict[str, str | None] = {}
 
-    def items(self) -> Iterator[Record]:
-        return self.here.items()
-
-    def run_info(self, name: str) -> RunInfo:
-        return self.here.run_info(name)
-
-    def failed(
-        self, record: Record, kind: str, message: str, unfinished: Unfinished | None
-    ) -> Line:
-        return self.here.failed(record, kind, message, unfinished)
-
-    def settled(self, line: Line) -> Line:
-        return self.here.settled(line)
-
-    def discards(self, line: Line) -> bool:
-        return self.here.discards(line)
-
-    def for_people(self, line: Line) -> bool:
-        return self.here.for_people(line)
-
-    def count(self, line: Line, report: Report) -> None:
-        self.here.count(line, report)
-
     @property
     def slots(self) -> int:
-        return (self.resources.models.slots + 2 * CHUNK) * self.stream.workers
+        return (self._models.slots + 2 * CHUNK) * self.stream.workers
 
     async def prepare(self) -> None:
         """Join or start Ray; raises UsageError if there is none, or it has no room."""
-        self.here.watcher = self.watcher
-        await self.here.look()
-        arguments = self._settings, self._of_worker, self.resources, self._count
+        await self._task.look()
+        arguments = self._settings, self._of_worker, self._task.resources, self._count
         self.stream = await asyncio.to_thread(ChunkStream, *arguments)
 
     async def aclose(self) -> None:
-        await super().aclose()
+        await self._task.aclose()
         if hasattr(self, "stream"):
             await self.stream.aclose()
 
     async def step(self, record: Record) -> Line:
-        self.resources.models.budget.refuse()
+        self._models.budget.refuse()
         text = await self.stream.judged(record)
         if text is None:
             message = f"the worker died each of the {ATTEMPTS} times it judged this record"
-            return self.failed(record, "worker-died", message, None)
+            return self._task.failed(record, "worker-died", message, None)
         line = Line.parse(text)
         if record.kind not in self._fingerprints:
-            wanted = self.failed(record, "internal", "", None).fingerprint
+            wanted = self._task.failed(record, "internal", "", None).fingerprint
             self._fingerprints[record.kind] = wanted
         if line is None or line.fingerprint != self._fingerprints[record.kind]:
             raise UsageError(
@@ -129,10 +101,10 @@ class RayTask(Task):
         return line
 
     def _count(self, traffic: dict[str, Traffic], cost: float) -> None:
-        self.resources.models.budget.cost += cost
+        self._models.budget.cost += cost
         for spec, (counters, adaptations) in traffic.items():
-            self.resources.models.budget.calls += counters.calls
-            self.resources.models.client(spec).add(counters, adaptations)
+            self._models.budget.calls += counters.calls
+            self._models.client(spec).add(counters, adaptations)
 
 
 class ChunkStream:

@@ -145,7 +145,7 @@ class Worker:
 
     async def _line(self, task: Task, item: Record) -> Done:
         try:
-            line = await line_of(task, item)
+            line = await line_of(task, item, task)
             # Nothing runs at a worker's end.
             for client in task.resources.models.clients.values():
                 await client.drop_unusable()

@@ -29,7 +29,7 @@ from judge.run.profiles import profiles_of
 from judge.run.report import Report, write_summary
 from judge.run.rubrics import RubricSet
 from judge.run.run import run
-from judge.run.task import RunInfo, Task, Watcher, on_engine
+from judge.run.task import RunInfo, Task, Watcher, engine_of
 from judge.settings import Settings
 from judge.verdict import Verdict
 from judge.workflows import Context, Work
@@ -69,7 +69,7 @@ def generate(
     job.check_outputs()
     task = Generation(job, resources_of(settings, generator), generator, options, max_similarity)
     workers_task = partial(of_worker, name or generator.name)
-    report = run(job, on_engine(task, settings, workers_task), watcher)
+    report = run(job, task, watcher, engine_of(task, settings, workers_task))
     for message in task.decisions.notes("drafts") if report.finished and task.decisions else ():
         watcher.say(message)
     write_summary(job, report, settings, watcher, **task.as_json())

@@ -126,7 +126,7 @@ class _MemoryRun:
         try:
             resources = Resources.of(self._settings, rubrics=self._job.rubrics)
             self._task = _InMemory(resources, self._job, self._queue.put)
-            end = run(self._job, self._task, self._watcher, self._interrupts).fatal
+            end = run(self._job, self._task, self._watcher, interrupts=self._interrupts).fatal
         except BaseException as error:  # noqa: BLE001 - raised where the lines are taken
             end = error
         self._queue.put(end)

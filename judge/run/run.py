@@ -25,7 +25,7 @@ from judge.run.slices import Slices
 from judge.run.stream import MAX_BUFFERED, Stop, interrupts
 from judge.run.stream import run as run_stream
 from judge.run.summary import Summary
-from judge.run.task import Progress, Task, Watcher, line_of
+from judge.run.task import Engine, Progress, Task, Watcher, line_of
 from judge.verdict import Usage
 
 if TYPE_CHECKING:
@@ -42,15 +42,23 @@ Interrupts = Callable[[Callable[[bool], None]], AbstractContextManager[None]]
 thread."""
 
 
-def run(job: Job, task: Task, watcher: Watcher, interrupts: Interrupts = interrupts) -> Report:
+def run(
+    job: Job,
+    task: Task,
+    watcher: Watcher,
+    engine: Engine | None = None,
+    *,
+    interrupts: Interrupts = interrupts,
+) -> Report:
     """Take a job's items through a task until they end or the run is stopped.
 
-    `interrupts` stops the run; by default the signals of this process do.
+    Its steps run on `engine`; by default in this process. `interrupts` stops the run; by default
+    the signals of this process do.
 
     Raises:
         UsageError: an output or a model cannot be used; nothing was asked.
     """
-    running = _Run(job, task, watcher)
+    running = _Run(job, task, watcher, engine or task)
     with (
         traces.traced(task.resources.settings),
         interrupts(running.interrupt),
@@ -95,8 +103,8 @@ class _Output:
 class _Run:
     """One run: its stream, its files, and its stopping."""
 
-    def __init__(self, job: Job, task: Task, watcher: Watcher) -> None:
-        self.job, self.task, self.watcher = job, task, watcher
+    def __init__(self, job: Job, task: Task, watcher: Watcher, engine: Engine) -> None:
+        self.job, self.task, self.watcher, self.engine = job, task, watcher, engine
         task.watcher = watcher
         self.resources = task.resources
         run = task.resources.rubrics
@@ -136,12 +144,12 @@ class _Run:
             self.report.cost = None if self.report.unpriced else self.resources.models.budget.cost
             self.report.traffic = {spec: asdict(c.counters) for spec, c in clients.items()}
             self.report.batches = left_at_provider(clients.values())
-            await self.task.aclose()
+            await self.engine.aclose()
         return self.report
 
     async def _prepared(self) -> bool:
         """Prepare every model; False if the run is stopped first."""
-        preparing = asyncio.ensure_future(self.task.prepare())
+        preparing = asyncio.ensure_future(self.engine.prepare())
         self.stop.tasks.add(preparing)
         preparing.add_done_callback(self.stop.tasks.discard)
         try:
@@ -154,7 +162,7 @@ class _Run:
 
     async def _stream(self) -> None:
         self._streaming = True
-        slots = self.task.slots
+        slots = self.engine.slots
         ticking = asyncio.create_task(self._tick())
         try:
             await run_stream(
@@ -245,7 +253,7 @@ class _Run:
         if bad is not None:
             return place, bad
         with traces.of_record(record) as span:
-            return place, span.ends(await line_of(self.task, record))
+            return place, span.ends(await line_of(self.task, record, self.engine))
 
     def _resumed(self) -> list[tuple[Sink, Resumption]]:
         return [(o.sink, o.resumption) for o in self.outputs if o.resumption is not None]

@@ -8,7 +8,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from judge import plugins
 from judge.digest import digest
@@ -177,27 +177,44 @@ class Task(ABC):
         """Count a line that was written, or kept from an earlier run."""
 
 
+class Engine(Protocol):
+    """Where the steps of a task run: a task is the engine of this process."""
+
+    @property
+    def slots(self) -> int:
+        """Records judged at once."""
+
+    async def prepare(self) -> None:
+        """Reach what the steps need; raises BackendError or UsageError."""
+
+    async def step(self, record: Record) -> Line:
+        """The output line of a record; raises BackendError: the model gave no reply."""
+
+    async def aclose(self) -> None:
+        """Free what the engine holds, and the task's models."""
+
+
 OfWorker = Callable[[Settings, "Budget"], Task]
 """Makes a run's task in a worker of its engine, for steps only: it has no items. Can be pickled."""
 
 
-def on_engine(task: Task, settings: Settings, of_worker: OfWorker) -> Task:
-    """The task on the engine of the settings: itself in this process, else a task whose steps run
-    in workers. Raises UsageError as the engine does."""
+def engine_of(task: Task, settings: Settings, of_worker: OfWorker) -> Engine:
+    """The engine of the settings: the task itself in this process, else one whose workers take its
+    steps. Raises UsageError as the engine does."""
     if settings.engine in IN_PROCESS:
         return task
-    spread: Task = plugins.load("judge.engines", settings.engine)(task, settings, of_worker)
-    return spread
+    engine: Engine = plugins.load("judge.engines", settings.engine)(task, settings, of_worker)
+    return engine
 
 
-async def line_of(task: Task, record: Record) -> Line:
-    """The output line of a record, also if its step fails.
+async def line_of(task: Task, record: Record, engine: Engine) -> Line:
+    """The output line of a record, also if its step on the engine fails.
 
     Raises:
         JudgeError: what ends the run: an unreachable model, a refused key, a spent budget.
     """
     try:
-        return await task.step(record)
+        return await engine.step(record)
     except BackendError as error:
         if error.ends_run:
             raise

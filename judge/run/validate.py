@@ -30,7 +30,7 @@ from judge.run.panels import Resources
 from judge.run.report import Report, write_summary
 from judge.run.run import run
 from judge.run.stream import aside
-from judge.run.task import FOR_PEOPLE, RunInfo, Task, Watcher, on_engine
+from judge.run.task import FOR_PEOPLE, RunInfo, Task, Watcher, engine_of
 from judge.settings import IN_PROCESS, Settings
 from judge.verdict import SETTLED
 from judge.workflows.load import load_workflow
@@ -55,7 +55,7 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
 
         task.gates = gates_of(task.resources.rubrics)
     task.ask_people(job)
-    report = run(job, on_engine(task, settings, of_worker), watcher)
+    report = run(job, task, watcher, engine_of(task, settings, of_worker))
     for message in task.missing() if report.finished else ():
         watcher.say(message)
     write_summary(job, report, settings, watcher)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from judge.cluster import driver, worker
-from judge.cluster.driver import ChunkStream, RayTask, workers_for
+from judge.cluster.driver import ChunkStream, RayEngine, workers_for
 from judge.cluster.worker import Done, Feed, Worker
 from judge.configuration import resolve
 from judge.errors import BackendError, UsageError
@@ -56,21 +56,22 @@ def settings(**more: Any) -> Any:
     return resolve({**given, **more})
 
 
-def on_ray(job: Job, **more: Any) -> RayTask:
+def on_ray(job: Job, **more: Any) -> tuple[Validation, RayEngine]:
     given = settings(**more)
-    return RayTask(Validation.of(given, job), given, of_worker)
+    task = Validation.of(given, job)
+    return task, RayEngine(task, given, of_worker)
 
 
-async def worked(count: int, **more: Any) -> tuple[list[Line], RayTask]:
+async def worked(count: int, **more: Any) -> tuple[list[Line], Validation]:
     """What a run makes of one chunk of records by its one worker: their lines; and the task."""
     feed, stream = Feed(), object.__new__(ChunkStream)
     stream._feed, stream._running = Remote(feed), asyncio.Future()
     stream._chunk, stream._full = [], asyncio.Event()
     stream._full.set()
     norms = [{**NORM, "story": f"Ann greets Bo {n} times."} for n in range(count)]
-    task = on_ray(Job(records=norms), **more)
-    task.stream, stream._count = stream, task._count
-    asked = asyncio.gather(*map(task.step, task.items()))
+    task, engine = on_ray(Job(records=norms), **more)
+    engine.stream, stream._count = stream, engine._count
+    asked = asyncio.gather(*map(engine.step, task.items()))
     batch = {"number": [0], "chunk": [await feed.get(0)]}
     hand = Worker(settings(**more), ".", Remote(feed), of_worker)
     async for told in hand(batch):
@@ -180,13 +181,13 @@ async def test_what_ends_a_run_comes_back_as_the_error_that_it_is(more: dict[str
 
 
 async def test_the_calls_of_workers_are_the_runs() -> None:
-    task = on_ray(Job(records=[NORM]), max_calls=11)
-    task.stream = SimpleNamespace(judged=lambda item: pytest.fail("asked"))  # type: ignore[assignment]
-    task._count({"scripted:yes.yaml": (Counters(calls=6), {})}, 0.0)
-    task._count({"scripted:yes.yaml": (Counters(calls=5), {})}, 0.0)
+    task, engine = on_ray(Job(records=[NORM]), max_calls=11)
+    engine.stream = SimpleNamespace(judged=lambda item: pytest.fail("asked"))  # type: ignore[assignment]
+    engine._count({"scripted:yes.yaml": (Counters(calls=6), {})}, 0.0)
+    engine._count({"scripted:yes.yaml": (Counters(calls=5), {})}, 0.0)
     assert task.resources.models.client("scripted:yes.yaml").counters.calls == 11
     with pytest.raises(BudgetReached, match="--max-calls 11 is reached"):
-        await task.step(next(task.items()))
+        await engine.step(next(task.items()))
 
 
 async def test_what_a_server_does_not_take_is_known_to_the_run(
@@ -212,12 +213,12 @@ async def test_a_run_says_what_its_workers_saw_of_a_server(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    task = on_ray(Job(records=[NORM]), model=("openai:o3",))
+    task, engine = on_ray(Job(records=[NORM]), model=("openai:o3",))
     client = task.resources.models.client("openai:o3")
     client.answered_before(["o3-2025-04-16"], ["fp_1"])
     for _ in range(2):  # workers
         seen = Counters(answered_by=("o3-2026-01-01",), system_fingerprints=("fp_2",))
-        task._count({"openai:o3": (seen, {"seed": "left out"})}, 0.0)
+        engine._count({"openai:o3": (seen, {"seed": "left out"})}, 0.0)
     assert caplog.messages == [
         "judge: openai:o3: the model that answers has changed: o3-2025-04-16, then o3-2026-01-01",
         "judge: openai:o3: requests adapted to its server: seed left out",
