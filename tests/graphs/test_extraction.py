@@ -137,6 +137,15 @@ async def test_nothing_predicted_is_absent_without_asking_anybody(take: Take) ->
         assert [f.answer for f in check.supporting_evidence()] == ["absent"] * 3
 
 
+async def test_predictions_on_the_lines_of_a_text_count_as_those_of_a_list(take: Take) -> None:
+    script = [entry(CHECK, said(("fully", [1, 2]), ("partially", [2]), "absent"))]
+    lines = "Sport  and parents matter\n\nChildren owe their parents care\n"
+    of_text = await take({**RECORD, "predicted": lines}, script)
+    of_list = await take(RECORD, script)
+    assert result(of_text) == result(of_list) and result(of_text)["recall"] == 0.5
+    assert of_text.calls[0].messages == of_list.calls[0].messages
+
+
 async def test_another_check_alone_leaves_the_credits_out(take: Take) -> None:
     taken = await take(RECORD, [], check=("irony",))
     assert taken.judgement.extraction is None and taken.judgement.verdict is Verdict.ABSTAIN
