@@ -324,6 +324,14 @@ def test_lines_that_a_limit_or_a_sample_hides_stay_in_out(room: Room, cut: dict[
     assert report.unmatched == 1 and found.splitlines() == whole.splitlines()[:2]
 
 
+def test_lines_that_a_stopped_run_did_not_reach_stay_in_out(room: Room) -> None:
+    whole = room.undisturbed([POOL[0], POOL[1]])
+    room.write([POOL[4], POOL[5], POOL[0], POOL[1]])
+    found, report = room.resumed(whole, max_calls=1)
+    assert (report.finished, report.unmatched) == (False, 0)
+    assert found.endswith(whole) and len(found.splitlines()) == 3
+
+
 def test_rejudge_judges_the_named_verdicts_again_by_another_model(room: Room) -> None:
     records = [POOL[i] for i in (0, 4, 5)]
     old = room.undisturbed(records)
