@@ -315,7 +315,7 @@ def _same_record(one: LabelledItem, other: LabelledItem) -> bool:
 def _joined(first: LabelledItem, item: LabelledItem) -> LabelledItem | None:
     """The item with the answers of both; None unless these are from different annotators."""
     annotators = {annotation.annotator for annotation in first.annotations}
-    single = first.gold is None is item.gold and annotators and item.annotations
+    single = first.gold is None is item.gold and annotators
     if not single or any(one.annotator in annotators for one in item.annotations):
         return None
     return replace(

@@ -128,6 +128,8 @@ def test_what_a_request_has_not_is_not_left_out() -> None:
     said = "'strict' is not supported, nor is 'seed'"
     assert [*remedies(LOGPROBS, said)] == []
     assert [*remedies(REQUEST, said)] == [("strict", LEFT_OUT), ("seed", LEFT_OUT)]
+    alone = {"messages": REQUEST["messages"][1:], "max_tokens": 1}
+    assert [*remedies(alone, "conversation roles must alternate")] == []
 
 
 CALL, OTHER = object(), object()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import tracemalloc
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, closing
@@ -16,7 +17,7 @@ from judge import errors
 from judge.backends import batch
 from judge.backends.base import Call, Completion, Mode
 from judge.backends.batch import BatchBackend
-from judge.backends.batch_api import BatchAPI
+from judge.backends.batch_api import BatchAPI, BatchResults
 from judge.backends.http import MAX_ANSWER
 from judge.cache import CacheError, ReplyCache
 
@@ -282,6 +283,22 @@ async def test_a_line_of_results_that_is_none_costs_its_own_request_alone(
         answers = [results.get(key) for key in ("k0", "k1", "k2", "1")]
         results.close()
     assert [one and one.body for one in answers] == [None, b'{"n":1}', b'{"n":2}', None]
+
+
+async def test_results_that_a_full_disk_does_not_take_end_the_run_and_are_collected_by_the_next(
+    server: BatchServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: BatchResults) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async with opened(tmp_path) as backend:
+        with monkeypatch.context() as disk:
+            disk.setattr(BatchResults, "index", full)
+            with pytest.raises(errors.Unavailable, match="results of a batch cannot be stored"):
+                await asked(backend, [call(1)])
+    async with opened(tmp_path) as backend:
+        assert all(good(await asked(backend, [call(1)])))
+    assert sizes(server) == [1]
 
 
 async def test_results_are_not_held_in_memory(server: BatchServer, tmp_path: Path) -> None:

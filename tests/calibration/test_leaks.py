@@ -47,6 +47,7 @@ def mostly(right: int) -> list[str]:
         ("winner", [("model_a", "model_b", "tie")[n % 3] for n in range(40)], True),
         ("votes", [[one, "no"] for one in GOLD], True),
         ("w1", mostly(34), True),  # kappa 0.7
+        ("w1", ["", "n/a", *mostly(34)[2:]], True),
         ("maria", [one == "yes" for one in mostly(34)], True),
         ("maria", ["Yes." if one == "yes" else " NO" for one in mostly(34)], True),
         ("answer", mostly(24), True),  # kappa 0.2

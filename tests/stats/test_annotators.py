@@ -50,6 +50,13 @@ def written_out(
     return p_values, rejected.tolist(), float(np.mean(advantages))
 
 
+def test_an_item_that_the_judge_left_open_does_not_count() -> None:
+    judge, people = simulated(3, 0.7, 0.8)
+    del judge[0], judge[7]
+    fewer = {name: {n: own[n] for n in own if n in judge} for name, own in people.items()}
+    assert alternative_annotator(judge, people) == alternative_annotator(judge, fewer) is not None
+
+
 def test_by_hand() -> None:
     """Three items: p1 and p2 say a, a, b; p3 says b throughout; the judge a throughout."""
     people = {"p1": "aab", "p2": "aab", "p3": "bbb"}
