@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Sequence, Sized
+from collections.abc import AsyncGenerator, Generator, Sequence, Sized
 from contextlib import aclosing, closing
 from importlib import import_module
 from itertools import cycle
@@ -147,8 +147,9 @@ def validate(
     index of the records if these are a DataFrame or a Series of pandas.
 
     Args:
-        records: dicts, texts (records with the field `text`), a table of pandas, polars, Arrow or
-            `datasets`, a path, or several path objects. They are read in a thread of the run.
+        records: dicts, texts (records with the field `text`), judgements (the records that they
+            are of), a table of pandas, polars, Arrow or `datasets`, a path, or several path
+            objects. They are read in a thread of the run.
         rubric: your own: a `Rubric`, its YAML, a dict, a file, a folder, or a built-in name.
         format: of files whose endings do not tell.
         limit: judge only the first `limit` records.
@@ -176,11 +177,18 @@ def avalidate(
     records: Records,
     *,
     rubric: AnyRubric | Sequence[AnyRubric] = (),
+    format: str | None = None,
+    limit: int | None = None,
+    sample: int | None = None,
+    by: str | Sequence[str] | None = None,
     watcher: Watcher | None = None,
     **settings: Any,
-) -> AsyncIterator[Judgement]:
-    """`validate` as an asynchronous iterator, which does not block the event loop."""
-    job, resolved_settings = in_memory(records, rubric, settings)
+) -> AsyncGenerator[Judgement, None]:
+    """`validate` as an asynchronous iterator, which does not block the event loop. To stop the run,
+    close it (`aclose`), or leave it to `contextlib.aclosing`."""
+    job, resolved_settings = in_memory(
+        records, rubric, settings, format=format, limit=limit, sample=sample, by=by
+    )
     from judge.run import memory
 
     lines = memory.async_lines(job, resolved_settings, watcher or Watcher())
@@ -369,7 +377,7 @@ def _judgements(lines: Generator[Line, None, None], index: Any) -> Generator[Jud
 
 async def _async_judgements(
     lines: AsyncGenerator[Line, None], index: Any
-) -> AsyncIterator[Judgement]:
+) -> AsyncGenerator[Judgement, None]:
     async with aclosing(lines):
         async for line in lines:
             yield _judgement(line, index)

@@ -10,6 +10,7 @@ from typing import Any
 
 from judge.configuration import no_such_setting, refuse_stray, resolve
 from judge.errors import UsageError
+from judge.judgement import Judgement
 from judge.questions.rubric import Rubric
 from judge.records.read import InMemory, input_files
 from judge.records.tables import refuse_header
@@ -21,7 +22,8 @@ Pathlike = str | PathLike[str]
 
 Records = Any
 """Records, or the files that they are read from: a path, or several path objects. A string among
-records is a text. A table (pandas, polars, Arrow, `datasets.Dataset`) is read by rows."""
+records is a text, a judgement its record. A table (pandas, polars, Arrow, `datasets.Dataset`) is
+read by rows."""
 
 AnyRubric = Rubric | Mapping[str, Any] | Pathlike | Callable[..., Any]
 
@@ -60,7 +62,7 @@ def inputs(records: Any, outputs: Iterable[Path] = ()) -> dict[str, Any]:
         one = f"one of the splits {', '.join(map(str, splits))}: choose it" if splits else ""
         raise UsageError(f"records: this is {one or 'one record; put it into a list'}")
     records = rows(records)
-    if not isinstance(records, str | PathLike | Iterable):
+    if not (_is_path(records) or isinstance(records, Iterable)):
         raise UsageError(f"records: a list, table or path, not {type(records).__name__}")
     first = records[0] if isinstance(records, list | tuple) and records else None
     if isinstance(first, str) and "\n" not in first and Path(first).is_file():
@@ -70,7 +72,7 @@ def inputs(records: Any, outputs: Iterable[Path] = ()) -> dict[str, Any]:
         )
     if _is_path(records) or isinstance(first, PathLike):
         return {"inputs": input_files(texts(records), outputs)}
-    return {"records": records}
+    return {"records": map(_line, records)}
 
 
 def index_of(table: Any) -> Any:
@@ -117,11 +119,16 @@ def sources_of(value: Any, name: str = "records") -> list[str]:
     entries = [value] if _is_path(value) or isinstance(value, Mapping) else list(value)
     if all(map(_is_path, entries)):
         return texts(entries)
-    source = InMemory.of(name, [getattr(entry, "line", entry) for entry in entries])
+    source = InMemory.of(name, map(_line, entries))
     # The judgements of a run share one mapping.
     shared = {id(runs): runs for entry in entries if (runs := getattr(entry, "runs", None))}
     source.runs = {mark: run for runs in shared.values() for mark, run in runs.items()}
     return [source]
+
+
+def _line(entry: object) -> object:
+    """A judgement's line, which is its record with the verdict; any other record unchanged."""
+    return entry.line if isinstance(entry, Judgement) else entry
 
 
 def _is_path(value: object) -> bool:

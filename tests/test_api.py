@@ -163,6 +163,15 @@ async def test_a_run_into_a_file_goes_on_where_it_was_stopped(asked: dict[str, A
     assert (second.exit_code, second.summary.resumed, second.summary.records) == (0, 1, 3)
 
 
+def test_judgements_are_judged_again_as_the_records_that_they_are_of(asked: dict[str, Any]) -> None:
+    first = judge.validate(mails("thanks", "go"), **asked)
+    failed = [one for one in first if one.verdict == "fail"]
+    assert [one.record for one in judge.validate(failed, **asked)] == [{"id": "m1", "mail": "go"}]
+    judge.validate_to("again.jsonl", judge.validate(mails("thanks"), **asked), **asked)
+    judge.validate_to("once.jsonl", mails("thanks"), **asked)
+    assert Path("again.jsonl").read_bytes() == Path("once.jsonl").read_bytes()
+
+
 def test_a_part_of_the_records_and_its_plan(asked: dict[str, Any]) -> None:
     records = mails("thanks", "go", "go on")
     assert len(list(judge.validate(records, limit=2, **asked))) == 2
@@ -234,6 +243,25 @@ async def test_both_ways_work_inside_a_running_loop(asked: dict[str, Any]) -> No
     assert [str(one.verdict) for one in found] == ["pass", "pass"]
     assert turns > 2, "the loop goes on meanwhile"
     assert len(list(judge.validate(records, **asked))) == 2
+
+
+async def test_an_asynchronous_run_takes_a_part_of_the_records_too(asked: dict[str, Any]) -> None:
+    for part in ({"limit": 1}, {"sample": 1, "by": "mail"}):
+        run = judge.avalidate(mails("thanks", "go"), **part, **asked)
+        assert len([one async for one in run]) == 1
+
+
+async def test_a_run_leaves_the_threads_of_the_callers_loop_to_the_caller(
+    asked: dict[str, Any],
+) -> None:
+    """As a server's handlers need them, for names of hosts or for what blocks."""
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    given = threading.Event()
+    records = iter(lambda: given.wait() and None, None)
+    run = asyncio.create_task(anext(judge.avalidate(records, **asked), None))
+    await asyncio.sleep(0.3)
+    await asyncio.wait_for(asyncio.to_thread(given.set), 20)
+    assert await run is None
 
 
 async def test_a_cancelled_reader_ends_the_run(asked: dict[str, Any]) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import UserList, deque
 from collections.abc import Callable, Iterator
 from dataclasses import make_dataclass
+from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -389,6 +391,60 @@ def test_dates_of_numpy_are_dates_and_sets_have_an_order(asked: dict[str, Any]) 
         "took": "0:00:00",
         "in": [1, 8],
     }
+
+
+def test_what_is_judged_is_what_the_line_holds_of_a_value_of_python(asked: dict[str, Any]) -> None:
+    kinds = {
+        "mail": StrEnum("Tone", {"KIND": "thanks"}).KIND,
+        "was": Enum("Tone", {"KIND": "thanks"}, type=str)["KIND"],
+        "n": Enum("Number", {"ONE": 1}).ONE,
+        "turns": deque([{"role": "user", "content": "Hi"}], maxlen=9),
+        "parts": [range(2), {"a": 1}.values(), UserList("x"), bytearray(b"y")],
+        "of": {Enum("Tone", {"KIND": "thanks"}, type=str)["KIND"]: object()},
+    }
+    (judgement,) = judge.validate([kinds], **asked)
+    expected = {
+        "mail": "thanks",
+        "was": "thanks",
+        "n": 1,
+        "turns": [{"role": "user", "content": "Hi"}],
+        "parts": [[0, 1], [1], ["x"], "y"],
+        "of": {"thanks": "<object object>"},
+    }
+    assert judgement.record == expected
+    (shown,) = from_memory([kinds])
+    assert {name: shown.texts[name] for name in ("mail", "was", "n", "turns")} == {
+        "mail": "thanks",
+        "was": "thanks",
+        "n": "1",
+        "turns": "1. user: Hi",
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({1: "a", "1": "b"}, "two keys of one object are '1' as text"),
+        ((word for word in ["a"]), "holds a generator, which can be read once only"),
+    ],
+)
+def test_a_value_that_json_would_lose_is_an_error(
+    asked: dict[str, Any], value: object, told: str
+) -> None:
+    (judgement,) = judge.validate([{"mail": "thanks", "value": value}], **asked)
+    assert judgement.error is not None
+    assert told in judgement.error.message
+
+
+def test_a_resumed_run_knows_its_records_with_images(asked: dict[str, Any]) -> None:
+    """As `datasets` decodes them; the text of one has its address in memory."""
+    pillow = pytest.importorskip("PIL.Image")
+    for _ in range(2):
+        records = [{"mail": "thanks", "scan": pillow.new("RGB", (2, 2))}]
+        report = judge.validate_to("o.jsonl", records, resume=True, **asked)
+        assert dict(report.summary.verdicts) == {"pass": 1}
+    assert not Path("o.jsonl.unmatched.jsonl").exists()
+    assert judge.load_results("o.jsonl")[0].record["scan"] == {"type": "image"}
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
 from queue import SimpleQueue
+from typing import TypeAlias
 
 from judge.records import Record
 from judge.records.lines import Line
@@ -26,6 +27,9 @@ from judge.run.task import Watcher
 from judge.run.validate import Validation
 from judge.settings import Settings
 
+_Delivery: TypeAlias = Line | BaseException | None
+"""A line of a run, or its end: what ended it early, else None."""
+
 
 def lines(job: Job, settings: Settings, watcher: Watcher) -> Generator[Line, None, None]:
     """Yield each line once it and all before it are done; closing the generator ends the run. A
@@ -35,23 +39,37 @@ def lines(job: Job, settings: Settings, watcher: Watcher) -> Generator[Line, Non
         UsageError: before the first line: a model cannot be used.
         JudgeError: after the last line: what ended the run early.
     """
-    memory_run = _MemoryRun(job, settings, watcher)
+    queue: SimpleQueue[_Delivery] = SimpleQueue()
+    memory_run = _MemoryRun(job, settings, watcher, queue.put)
     try:
-        yield from iter(memory_run.take, None)
+        while (line := memory_run.taken(queue.get())) is not None:
+            yield line
     finally:
         memory_run.close()
 
 
 async def async_lines(job: Job, settings: Settings, watcher: Watcher) -> AsyncGenerator[Line, None]:
     """`lines` as an asynchronous iterator."""
-    memory_run = _MemoryRun(job, settings, watcher)
+    # No thread of the caller's loop waits: many runs would hold all that the caller's code has.
+    loop, queue, ended = asyncio.get_running_loop(), asyncio.Queue[_Delivery](), asyncio.Event()
+
+    def receive(delivery: _Delivery) -> None:
+        queue.put_nowait(delivery)
+        if not isinstance(delivery, Line):
+            ended.set()
+
+    def deliver(delivery: _Delivery) -> None:
+        with suppress(RuntimeError):  # The caller's loop may have ended meanwhile.
+            loop.call_soon_threadsafe(receive, delivery)
+
+    memory_run = _MemoryRun(job, settings, watcher, deliver)
     try:
-        while (line := await asyncio.to_thread(memory_run.take)) is not None:
+        while (line := memory_run.taken(await queue.get())) is not None:
             yield line
     finally:
-        # Stop first: a waiting `take` may hold the last free thread.
         memory_run.stop()
-        await asyncio.to_thread(memory_run.close)
+        await ended.wait()
+        memory_run.close()
 
 
 class _InMemory(Validation):
@@ -78,11 +96,13 @@ class _InMemory(Validation):
 
 
 class _MemoryRun:
-    """A run in a thread of its own, whose lines are taken in input order."""
+    """A run in a thread of its own, which delivers its lines in input order, then its end."""
 
-    def __init__(self, job: Job, settings: Settings, watcher: Watcher) -> None:
+    def __init__(
+        self, job: Job, settings: Settings, watcher: Watcher, deliver: Callable[[_Delivery], None]
+    ) -> None:
         self._job, self._settings, self._watcher = job, settings, watcher
-        self._queue: SimpleQueue[Line | BaseException | None] = SimpleQueue()
+        self._deliver = deliver
         self._task: _InMemory | None = None
         self._interrupt: Callable[[bool], None] | None = None
         self._closed = False
@@ -91,17 +111,16 @@ class _MemoryRun:
         self._thread = threading.Thread(target=go, name="judge-run", daemon=True)
         self._thread.start()
 
-    def take(self) -> Line | None:
-        """The next line, or None at the end; raises what ended the run early."""
-        line = self._queue.get()
-        if isinstance(line, BaseException):
-            raise line
-        if line is not None and self._task is not None:
+    def taken(self, delivery: _Delivery) -> Line | None:
+        """The line delivered, or None at the end; raises what ended the run early."""
+        if isinstance(delivery, BaseException):
+            raise delivery
+        if delivery is not None and self._task is not None:
             self._task.room.release()
-        return line
+        return delivery
 
     def stop(self) -> None:
-        """End the run and drop what is under way; a waiting `take` returns."""
+        """End the run and drop what is under way."""
         self._closed = True
         if self._interrupt is not None:
             # The run's loop may have ended meanwhile.
@@ -125,11 +144,11 @@ class _MemoryRun:
         end: BaseException | None = None
         try:
             resources = Resources.of(self._settings, rubrics=self._job.rubrics)
-            self._task = _InMemory(resources, self._job, self._queue.put)
+            self._task = _InMemory(resources, self._job, self._deliver)
             end = run(self._job, self._task, self._watcher, interrupts=self._interrupts).fatal
         except BaseException as error:  # noqa: BLE001 - raised where the lines are taken
             end = error
-        self._queue.put(end)
+        self._deliver(end)
 
     @contextmanager
     def _interrupts(self, interrupt: Callable[[bool], None]) -> Iterator[None]:
