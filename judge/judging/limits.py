@@ -166,18 +166,24 @@ class Outages:
                 self._refusing = True
             return not self._refusing
 
-    async def passed(self, since: float) -> bool:
+    async def passed(self, since: float, *, unreachable: bool = False) -> bool:
         """Whether a call that failed on every try should be tried again after an outage.
 
         There was an outage if no call was answered after `since` (`time.monotonic`), the time of
-        this call's last failure but one. Then a canary is repeated until it is answered; other
-        calls wait for the same canary. A server that never answered in this run is not waited for.
+        this call's last failure but one; or if the server was `unreachable`, because one that shuts
+        down takes no new calls and still answers those under way. Then a canary is repeated until
+        it is answered; other calls wait for the same canary. A server that never answered in this
+        run is not waited for.
 
         Raises:
             GivenUp: nothing was answered for `MAX_OUTAGE`; it ends the run.
             BackendError: the canary failed for good: key denied, or budget used up.
         """
-        if self._canary is None or self._last_answer is None or self._last_answer > since:
+        if self._canary is None or self._last_answer is None:
+            return False
+        if unreachable:
+            since = time.monotonic()
+        elif self._last_answer > since:
             return False
         async with self._waiting:
             if self._given_up is not None:
@@ -190,7 +196,7 @@ class Outages:
                     with suppress(BadRequest):
                         await self._canary()
                     self.answered()
-                    return pauses > 0
+                    return unreachable or pauses > 0
                 except BackendError as error:
                     if not error.retryable:
                         raise

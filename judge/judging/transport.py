@@ -36,6 +36,7 @@ from judge.errors import (
     NoReply,
     Refused,
     ServerFault,
+    Unreachable,
 )
 from judge.judging.limits import AdaptiveLimit, Budget, Outages, pause
 from judge.model_tables import Price
@@ -198,7 +199,8 @@ class Transport:
                 if not error.retryable:
                     raise
                 if tries >= _max_tries(error):
-                    if outage or not await self._outages.passed(failed_at):
+                    unreachable = isinstance(error, Unreachable)
+                    if outage or not await self._outages.passed(failed_at, unreachable=unreachable):
                         raise
                     tries, outage = 0, True
                 failed_at = time.monotonic()

@@ -190,6 +190,16 @@ async def test_a_server_that_stays_away_is_given_up_once(monkeypatch: pytest.Mon
     assert "0.05 s" in str(given_up[0]) and "down" in str(given_up[0]) and len(asked) < 60
 
 
+async def test_answers_to_calls_under_way_are_no_sign_of_a_server_that_takes_calls() -> None:
+    canary, asked = sings_after(2, errors.Unreachable("refused"))
+    outages, since = Outages(canary, 0.001), time.monotonic()
+    outages.answered()
+    assert await outages.passed(since, unreachable=True) and len(asked) == 3
+    assert not await outages.passed(since), "a server that answers: this call alone fails"
+    # Back again before the first canary.
+    assert await outages.passed(since, unreachable=True) and len(asked) == 4
+
+
 async def test_a_refused_key_ends_the_waiting() -> None:
     canary, asked = sings_after(1, errors.Denied("no"))
     outages = Outages(canary, 0.001)
