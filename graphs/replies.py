@@ -11,6 +11,7 @@ from pydantic import Field
 
 from judge.questions.evidence import EVIDENCE_WORDS, ReplyContext, quote_problem
 from judge.questions.replies import YES_NO, JudgingReply, NewFields, Reply, ReplyPart, answers_of
+from judge.records.answers import alike
 from judge.records.names import apart, plain_name
 from judge.records.words import words_of
 from judge.verdict import Answer
@@ -22,7 +23,7 @@ MOST_NAMED = 30
 def _character_problem(name: str, context: ReplyContext) -> str | None:
     character = name.strip()
     if characters := context.typed.get("characters"):
-        if character.casefold() in (name.casefold() for name in characters):
+        if alike(character) in map(alike, characters):
             return None
         names = ", ".join(apart(characters[:MOST_NAMED]))
         return f"no character is called {plain_name(name)}; the characters are {names}"
@@ -33,10 +34,12 @@ def _character_problem(name: str, context: ReplyContext) -> str | None:
 
 @lru_cache(maxsize=256)  # Every part of every reply about a story names its speaker.
 def _stands(name: str, story: str) -> bool:
-    if not (name[0].isupper() or name[0].islower()):
+    has_case = name[0].isupper() or name[0].islower()
+    name, story = alike(name), alike(story)
+    if not has_case:
         # Scripts without capitals mostly write without spaces too, so there are no words to match.
         return name in story
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", story, re.IGNORECASE) is not None
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", story) is not None
 
 
 def passage_problems(

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from unicodedata import normalize
 
 from judge.records import Record
 from judge.records.base import clip
 from judge.records.kinds import ListEntry
 
 _NAME_WORDS = 3
+_COLON = re.compile("[:\uff1a]")
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,8 @@ class Value(ListEntry):
         """
         character, tail = None, text
         if named:
-            character, colon, tail = (part.strip() for part in text.partition(":"))
-            if not colon or not character:
+            character, tail = _named(text)
+            if not character:
                 raise ValueError(
                     f"has a value without a character: {clip(text)} is not "
                     "Name:statement--attitude, and the setting is multiple"
@@ -121,9 +123,16 @@ def value_texts(raw: object) -> list[str]:
     return raw
 
 
+def _named(text: str) -> tuple[str, str]:
+    """The text before and after the first colon, also a full-width one; ("", text) if there is
+    none."""
+    name, *tail = _COLON.split(text, maxsplit=1)
+    return (name.strip(), tail[0].strip()) if tail else ("", text)
+
+
 def _begins_with_name(text: str, story: str) -> bool:
-    name, colon, _ = text.partition(":")
-    name = name.strip()
-    if not colon or not name or name[0].islower() or len(name.split()) > _NAME_WORDS:
+    name, _ = _named(text)
+    if not name or name[0].islower() or len(name.split()) > _NAME_WORDS:
         return False
+    name, story = normalize("NFC", name), normalize("NFC", story)
     return re.search(rf"(?<![a-zA-Z]){re.escape(name)}(?![a-zA-Z])", story) is not None

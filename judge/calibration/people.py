@@ -15,7 +15,7 @@ from judge.calibration.labels import unreadable_lines
 from judge.calibration.majority import PLAIN, Majority, VotedQuestion, majority_records
 from judge.errors import UsageError
 from judge.records import Record
-from judge.records.answers import in_order
+from judge.records.answers import SEVERAL, in_order, in_own_letters, spelling
 from judge.records.base import clip
 from judge.records.labels import LabelledItem, read_labels, without_label
 from judge.records.labels.matching import SharedNames, mixed_questions, other_texts
@@ -186,7 +186,7 @@ def agreement(
     an answer. `records` need not have the records of `controls`. The columns about `people`
     (`crowd.people_of`) form groups of annotators, too.
     """
-    votes = _PeoplesVotes()
+    votes = _PeoplesVotes({*map(spelling, answers)})
     for item in items:
         votes.add(item.answered(answers))
     reports = []
@@ -218,17 +218,29 @@ def agreement(
 
 
 class _PeoplesVotes:
-    """The questions of each check with their answers, as labelled items are read. `repeated`,
-    `differing`, `conflicting` and `no_label` are as in `Agreement`."""
+    """The questions of each check with their answers, as labelled items are read: those in `known`
+    as they are, others in the letters of the first that was read. `repeated`, `differing`,
+    `conflicting` and `no_label` are as in `Agreement`."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Collection[str]) -> None:
+        self._known = known
+        self._letters: dict[str, dict[str, str]] = defaultdict(dict)
         self.checks: dict[str, dict[tuple[str, int], VotedQuestion]] = defaultdict(dict)
         self.repeated = self.differing = self.conflicting = self.no_label = 0
         self._records: list[tuple[Record, Record]] = []
 
     def add(self, item: LabelledItem) -> None:
         self.no_label += item.left_out
-        gold = None if item.gold is None else in_order(item.gold)
+        letters = self._letters[item.check]
+        for form, text in item.written.items():
+            if form not in self._known:
+                letters.setdefault(form, in_own_letters(text))
+
+        def spelt(answer: str) -> str:
+            parts = answer.split(SEVERAL)
+            return in_order(SEVERAL.join(letters.get(part, part) for part in parts))
+
+        gold = None if item.gold is None else spelt(item.gold)
         place = item.record.id, item.number
         question = self.checks[item.check].setdefault(place, VotedQuestion(item, gold))
         self._records.append((question.item.record, item.record))
@@ -237,7 +249,7 @@ class _PeoplesVotes:
         question.rows += item.rows
         question.item = replace(question.item, weight=question.item.weight_beside(item))
         for annotation in item.annotations:
-            answer = in_order(annotation.answer)
+            answer = spelt(annotation.answer)
             self.repeated += annotation.annotator in question.answers
             first = question.answers.setdefault(annotation.annotator, answer)
             self.differing += first != answer

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import product
 from typing import Any
+from unicodedata import normalize
 from zlib import crc32
 
 from judge.records.base import LabelError, at
@@ -102,7 +103,8 @@ class Diversity:
             self.values[name].update(values)
         if self.cross is not None:
             self.crossed.update(product(found[self.cross[0]], found[self.cross[1]]))
-        inside = _INSIDE.findall(str(_content(line, self.text) or ""))
+        text = normalize("NFC", str(_content(line, self.text) or ""))
+        inside = _INSIDE.findall(text)
         capitals = [word for word in inside if word[0].isupper()]
         self._capitalised.update(dict.fromkeys(capitals, 1))
         self._inside, self._capitals = self._inside + len(inside), self._capitals + len(capitals)

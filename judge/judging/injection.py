@@ -15,7 +15,7 @@ import base64
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from itertools import islice
 
 from judge.judging.prompts import CONTROL, list_field
@@ -24,6 +24,7 @@ from judge.reasons import LOOKS_HOSTILE
 from judge.records import Record
 from judge.records.kinds import kind_named
 from judge.records.names import plain_name
+from judge.records.words import marks
 
 SHOWN = 200
 """Most characters of a found passage that are quoted."""
@@ -128,16 +129,22 @@ _ROLE = re.compile(
     [ ]{0,8}+ (?: [])>*|:\#-] | $ )
     """
 )
-_SPEAKER = re.compile(
-    r"(?m)^[^\w\n]{0,4}(?!(?i:system|developer)\b)\w[\w .'-]{0,30}+(?:\([^()\n]{0,30}\))?\W?:"
-)
+
+
+@cache
+def _speaker() -> re.Pattern[str]:
+    """Matches the name of a speaker and a colon at the beginning of a line."""
+    return re.compile(
+        r"(?m)^[^\w\n]{0,4}(?!(?i:system|developer)\b)"
+        rf"\w(?:[\w .'-]|{marks().pattern}){{0,30}}+(?:\([^()\n]{{0,30}}\))?\W?[:\uff1a]"
+    )
 
 
 def _message_header(text: str) -> str | None:
     if (header := _first(_HEADER, text)) is not None:
         return header
     header = _first(_ROLE, text)
-    dialogue = header is not None and len(list(islice(_SPEAKER.finditer(text), _SPEAKERS)))
+    dialogue = header is not None and len(list(islice(_speaker().finditer(text), _SPEAKERS)))
     return header if dialogue < _SPEAKERS else None
 
 

@@ -18,7 +18,7 @@ from judge.questions.replies import YES_NO
 from judge.records.base import clip
 from judge.records.lists import list_in
 from judge.records.text import shown
-from judge.records.words import word_count
+from judge.records.words import caseless, word_count
 from judge.verdict import Answer, Verdict
 
 FieldOf = Callable[[str], Any]
@@ -267,7 +267,7 @@ class FieldTest(Section):
 
     def _folded(self, content: Any) -> str:
         text = as_text(content).strip()
-        return text.casefold() if self.ignore_case else text
+        return caseless(text) if self.ignore_case else text
 
     # ------------------------------------------------------------ patterns, lengths, languages
 
@@ -374,14 +374,19 @@ def _there(field_of: FieldOf, name: str) -> Any:
         raise ValueError(f"there is no field {name} to compare with") from None
 
 
+_PLAIN = str.maketrans({"\u066b": ".", "\uff0e": ".", "\u2212": "-"})
+"""The Arabic and the full-width decimal point, and the minus sign, which `float` does not read."""
+
+
 def _number(content: Any) -> float | None:
-    """A finite number, or a text that is one; None for anything else."""
+    """A finite number, or a text that is one, in the digits of any script; None for anything
+    else."""
     if isinstance(content, bool) or not isinstance(content, str | int | float):
         return None
     if isinstance(content, str) and "_" in content:  # Python reads 1_0 as 10.
         return None
     try:
-        number = float(content)
+        number = float(content.translate(_PLAIN) if isinstance(content, str) else content)
     except (ValueError, OverflowError):
         return None
     return number if abs(number) < float("inf") else None

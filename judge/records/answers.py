@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from judge.records.words import caseless
 
 SEVERAL = "|"
 """Separates the answers of an annotator who gave several."""
@@ -29,11 +31,13 @@ OWN_ANSWERS = frozenset({"tie", "unsure", "don't know", "can't tell", "discard",
 """Answers that decide nothing. Each counts as a separate answer."""
 
 _TRUTHS = {"true": "yes", "false": "no"}
-_STOPS = " .\u3002\uff0e\uff61"
+_STOPS = " .\u0589\u0964\u06d4\u104b\u1362\u17d4\u3002\uff0e\uff61"
 _ALIKE = str.maketrans(
     {
         **dict.fromkeys("\u2018\u2019\u02bc", "'"),
         **dict.fromkeys("\u2010\u2011\u2013\u2014\u2212", "-"),
+        "\u066b": ".",
+        "\u066c": ",",
     }
 )
 _NUMBER = re.compile(r"([+-]?)(\d+|\d{1,3}(?:,\d{3})+|(?=\.))(?:\.(\d+))?", re.ASCII)
@@ -46,18 +50,36 @@ def spelling(text: str) -> str:
     """The normal form of an answer, in which answers are compared.
 
     Unicode's compatibility forms (NFKC: full-width letters and digits), case, extra spaces,
-    invisible characters, kinds of apostrophe and dash, and final full stops make no difference. A
-    number is as short as possible (`1.0`, `1,0` and `01` become `1`, `.5` becomes `0.5`); `true`
-    and `false` become yes and no. Answers separated by `|` are normalised one by one. The function
-    is idempotent.
+    invisible characters, kinds of apostrophe and dash, the digits of other scripts, and final full
+    stops make no difference. A number is as short as possible (`1.0`, `1,0` and `01` become `1`,
+    `.5` becomes `0.5`); `true` and `false` become yes and no. Answers separated by `|` are
+    normalised one by one. The function is idempotent.
     """
     return SEVERAL.join(map(_one, unicodedata.normalize("NFKC", text).split(SEVERAL)))
 
 
-def _one(text: str) -> str:
-    plain = unicodedata.normalize("NFKC", text.casefold()).translate(_ALIKE)
-    visible = "".join(char for char in plain if unicodedata.category(char) != "Cf")
-    word = _DECIMAL_COMMA.sub(r"\1.\2", " ".join(visible.split()).rstrip(_STOPS))
+def in_own_letters(text: str) -> str:
+    """The normal form, but in the letters of its language: `stra\u00dfe`, which is compared as
+    `strasse`, and the last sigma of a Greek word."""
+    return _one(text, lambda plain: plain.lower().replace("i\u0307", "i"))
+
+
+def alike(text: str, without_case: Callable[[str], str] = caseless) -> str:
+    """The text in which the characters that make no difference (`spelling`) are the same."""
+    plain = without_case(unicodedata.normalize("NFKC", text))
+    plain = unicodedata.normalize("NFKC", plain).translate(_ALIKE)
+    return "".join(map(_sign, plain))
+
+
+def _sign(char: str) -> str:
+    if char.isdecimal():
+        return str(unicodedata.decimal(char))
+    return "" if unicodedata.category(char) == "Cf" else char
+
+
+def _one(text: str, without_case: Callable[[str], str] = caseless) -> str:
+    plain = " ".join(alike(text, without_case).split()).rstrip(_STOPS)
+    word = _DECIMAL_COMMA.sub(r"\1.\2", plain)
     if number := _NUMBER.fullmatch(word):
         return _shortest(*number.groups(""))
     return _TRUTHS.get(word, word)

@@ -17,6 +17,7 @@ from judge.digest import digest
 from judge.errors import UsageError, nearest, unwritable
 from judge.judgement import Judgement
 from judge.records.text import chat_in
+from judge.records.words import caseless
 from judge.verdict import Verdict
 
 RESERVED = "judge"
@@ -94,7 +95,7 @@ def hashed_json(fields: Mapping[str, Any]) -> tuple[str, str]:
 @lru_cache(maxsize=1024)
 def normalise(key: str) -> str:
     """`key` without case, spaces, hyphens and underscores, composed (NFC)."""
-    return normalize("NFC", key.translate(_IGNORED)).casefold()
+    return caseless(normalize("NFC", key.translate(_IGNORED)))
 
 
 def key_for(fields: Collection[str], name: str) -> str:

@@ -21,7 +21,7 @@ RECORD = "record"
 """The kind of a record that fits no other kind."""
 
 _GROUP = "judge.kinds"
-_NAME_BREAK = re.compile(r"[,;\n]")
+_NAME_BREAK = re.compile("[,;\n\u060c\u061b\u3001\uff0c\uff1b]")
 
 Parser = Callable[[Any, Mapping[str, Any]], Any]
 """Parses a field's content, given the typed fields parsed before it. Lists become tuples of texts
@@ -112,7 +112,8 @@ def identifier(content: object, typed: Mapping[str, Any]) -> str:
 
 
 def names(content: object, typed: Mapping[str, Any]) -> tuple[str, ...]:
-    """Accepts a list of names, or one text with names separated by commas, semicolons or lines."""
+    """Accepts a list of names, or one text with names separated by commas, semicolons (of any
+    script) or lines."""
     if isinstance(content, str):
         return tuple(part.strip() for part in _NAME_BREAK.split(content) if part.strip())
     if not isinstance(content, list):

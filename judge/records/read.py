@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from glob import glob
 from itertools import chain, islice
 from pathlib import Path
@@ -30,6 +31,7 @@ from judge.records.streams import (
     with_first_lines,
 )
 from judge.records.tables import from_memory, read_csv, read_tsv, read_xlsx
+from judge.records.words import marks
 
 MAX_LINE = 64 * 1024 * 1024
 """Largest record in bytes, unless the caller says otherwise."""
@@ -51,9 +53,16 @@ _BEGINNINGS = {
     b"PK\x03\x04": "xlsx",
 }
 
-_COLUMN = r'(?:[^\W\d][\w.-]*|"[^\W\d][\w.-]*")'
-_HEADER = re.compile(rf"{_COLUMN}([,;\t|]){_COLUMN}(?:\1{_COLUMN})*\r?\n")
-"""A line of at least two names without blanks: the header of a table, and no sentence."""
+
+@cache
+def _header() -> re.Pattern[str]:
+    """Matches a line of at least two names without blanks: the header of a table, and no sentence.
+
+    `\\w` does not match the vowels of Hindi and Thai, nor an accent beside its letter.
+    """
+    name = rf"[^\W\d](?:[\w.-]|{marks().pattern})*"
+    column = rf'(?:{name}|"{name}")'
+    return re.compile(rf"{column}([,;\t|]){column}(?:\1{column})*\r?\n")
 
 
 _SHEET = re.compile(r"(.+\.xlsx)#(.+)", re.IGNORECASE | re.DOTALL)
@@ -262,7 +271,7 @@ def _looks(head: bytes, display: str) -> str:
         return "json"
     if not head:
         return "jsonl"
-    if _HEADER.match(head.decode("utf-8", "replace")):
+    if _header().match(head.decode("utf-8", "replace")):
         return "csv"
     raise UsageError(
         f"cannot tell the format of {display}: if it is a table, type --format csv (judge "

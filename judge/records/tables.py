@@ -29,16 +29,19 @@ from judge.records.base import Problem, clip
 from judge.records.record import Record
 from judge.records.streams import CHUNK, SAMPLE, BrokenStreamError, Input
 
-# NUL, and what decoding with "surrogateescape" makes of bytes that are not UTF-8 (nothing else
-# gives these surrogates).
-_UNREADABLE = re.compile("[\0\udc80-\udcff]")
+# What decoding with "surrogateescape" makes of bytes that are not UTF-8, and nothing else does.
+_FOREIGN = re.compile("[\udc80-\udcff]")
 _UNQUOTED = {"premise", "hypothesis", "us_ratings", "in_ratings"}
 """The columns of a published TSV file in which quotes are text."""
 
 _SOURCE = "<records>"
 _SheetRows: TypeAlias = Iterator[tuple[int, list[Any]]]
 
-_NOT_UTF8 = "is not UTF-8, or holds a NUL byte (from a spreadsheet: iconv -f CP1252 -t UTF-8 FILE)"
+_NUL = "holds a NUL byte (if FILE is UTF-16: iconv -f UTF-16LE -t UTF-8 FILE)"
+_NOT_UTF8 = (
+    "is not UTF-8: iconv -f ENCODING -t UTF-8 FILE (ENCODING of a Western European spreadsheet: "
+    "CP1252, of a Japanese one: CP932)"
+)
 _MISSING = frozenset(("NaTType", "NAType"))
 """pandas' types of missing values."""
 
@@ -99,10 +102,10 @@ def read_csv(source: Input, separator: str = ",") -> Iterator[Record]:
             problem = f"the row has {len(cells)} cells, the header {len(header)}"
             problem += f"; a quote joins {several}" if several else ""
         fields = dict(zip(header, cells, strict=False))
-        spoilt = (name for name, cell in fields.items() if _UNREADABLE.search(cell))
-        field = next(spoilt, None) if problem is None else None
+        faults = ((name, fault) for name, cell in fields.items() if (fault := _fault_of(cell)))
+        field, fault = next(faults, (None, None)) if problem is None else (None, None)
         if field is not None:
-            problem = f"column {field!r} {_NOT_UTF8}"
+            problem = f"column {field!r} {fault}"
         if problem is None:
             yield Record(source.name, line, fields)
         else:
@@ -230,10 +233,17 @@ def _explained(error: csv.Error, text: str, line: int, separator: str) -> str:
     return f"the row is not CSV: {message}"
 
 
+def _fault_of(text: str) -> str | None:
+    """Why a text cannot be read, and what to type; None if it can."""
+    if "\0" in text:
+        return _NUL
+    return _NOT_UTF8 if _FOREIGN.search(text) else None
+
+
 def refuse_header(name: str, columns: Sequence[str], problem: str | None = None) -> None:
     """Raise UsageError for a header that cannot name the columns."""
-    if any(_UNREADABLE.search(column) for column in columns):
-        problem = f"a cell {_NOT_UTF8}"
+    if fault := _fault_of("".join(columns)):
+        problem = f"a cell {fault}"
     elif len(columns) > 2 and sum(map(bool, columns)) == 1:
         problem = "it names one column of several: delete the lines above the header"
     if problem:

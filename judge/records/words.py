@@ -39,6 +39,12 @@ def counts_letters(text: str) -> bool:
     return _UNSPACED.search(text) is not None
 
 
+def caseless(text: str) -> str:
+    """The text without case. Turkish has an i with a dot and one without, in both cases; here all
+    four are one letter, as in other languages."""
+    return text.casefold().replace("i\u0307", "i").replace("\u0131", "i")
+
+
 def words_of(text: str) -> list[str]:
     """The words of a text, without case, punctuation and spaces; the text itself if it has none."""
     folded = unicodedata.normalize("NFKC", text).casefold()

@@ -34,7 +34,7 @@ _WORDS = re.compile(
 )
 
 
-_VARIABLE = re.compile(r"\{\{\s*(\w+)[^{}]*\}\}")
+_VARIABLE = re.compile(r"\{\{\s*(\w[^\s{}|~]*)[^{}]*\}\}")
 
 
 def in_words(question: str) -> str:

@@ -188,6 +188,23 @@ def test_an_opt_out_of_ones_own(typed: Typed) -> None:
     assert majorities("--opt-out", "Skip") == ({"i don't know": 1}, 1)
 
 
+def test_answers_keep_the_letters_of_their_language(typed: Typed) -> None:
+    """German, Greek and Turkish words as people wrote them first, however the others did."""
+    rows = [
+        *("0,ann,gro\u00df", "0,bo,GROSS.", "1,ann,\u03c3\u03c9\u03c3\u03c4\u03cc\u03c2"),
+        *("1,bo,\u03a3\u03a9\u03a3\u03a4\u038c\u03a3", "2,ann,hay\u0131r", "2,bo,HAYIR"),
+    ]
+    (typed.folder / "t.csv").write_text("\n".join(["item,annotator,label", *rows, ""]))
+    typed.write("r.jsonl", [{"id": str(n), "text": "one two three"} for n in range(3)])
+    code, out, _ = typed.text("agreement", "t.csv", "--records", "r.jsonl", "-o", "m.jsonl")
+    answers = ["gro\u00df", "\u03c3\u03c9\u03c3\u03c4\u03cc\u03c2", "hay\u0131r"]
+    assert code == 0 and all(cells(out, "label", "all", answer)[0][3] == "2" for answer in answers)
+    lines = (typed.folder / "m.jsonl").read_text().splitlines()
+    assert [json.loads(line)["labels"]["label"] for line in lines] == answers
+    told = typed.text("agreement", "t.csv", "--answers", "GROSS")[1]
+    assert cells(told, "label", "all", "GROSS")[0][3] == "2"
+
+
 def test_gold_that_one_row_does_not_tell_is_anothers(typed: Typed) -> None:
     rows = "0,ann,yes,NULL\n0,bo,TRUE,Yes.\n1,ann,no,No\n1,bo,no,-\n"
     (typed.folder / "t.csv").write_text(f"item,annotator,label,gold\n{rows}")

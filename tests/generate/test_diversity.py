@@ -22,3 +22,11 @@ def test_a_copy_is_found_among_many_records_that_have_a_passage_in_common() -> N
     # Of another text the passage alone is shared, 58 runs of 58 + 2 x 31: 58 of 120.
     other = found.nearest(line("other", last + 1))
     assert other is not None and other[1] == pytest.approx(58 / 120, abs=0.05)
+
+
+def test_a_name_is_one_however_its_accent_is_written() -> None:
+    found = Diversity("text", ())
+    for number, name in enumerate(("Zo\u00e9", "Zoe\u0301", "\u00c9lodie", "E\u0301lodie")):
+        text = f"there came {name} with a cup of tea and a book to read"
+        found.add(written({"id": str(number), "text": text}, {"verdict": "pass"}), None)
+    assert found.capitalised == {"Zo\u00e9": 2, "\u00c9lodie": 2}

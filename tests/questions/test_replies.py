@@ -148,6 +148,11 @@ def test_evidence_has_three_words_or_is_the_whole_field(
         ("\u5c0f\u660e", (), True),
         ("\u5c0f\u7ea2", (), False),
         ("\u041c\u0430\u0440\u0438\u044f", (), True),
+        # With accents in one character or two, and with either apostrophe.
+        ("Zo\u00e9", (), True),
+        ("Zo\u00e9", ("Zoe\u0301",), True),
+        ("O'Hara", (), True),
+        ("O'Hara", ("O\u2019Hara",), True),
     ],
 )
 def test_a_speech_needs_a_character_who_is_there(
@@ -156,6 +161,7 @@ def test_a_speech_needs_a_character_who_is_there(
     speech = {"character": name, "quote": "I would rather paint boats"}
     reply = {"values": [{"value": 1, "reason": "", "speeches": [speech]}]}
     story = f"{STORY} \u5c0f\u660e\u8bf4. \u041c\u0430\u0440\u0438\u044f \u0443\u0448\u043b\u0430."
+    story = f"{story} Zoe\u0301 met O\u2019Hara."
     record = ReplyContext(texts={"story": story}, entries={1: "a"}, typed={"characters": known})
     assert (complaint(SpeechesFound, reply, record) == "") is stands
 

@@ -27,6 +27,13 @@ from judge.records.labels import Annotation, LabelledItem
         (("12345678901234567890123.10",), "12345678901234567890123.1"),
         (("I don\u2019t  know.", "i don't know"), "i don't know"),
         (("A. | b", "a|B.", "a\uff5cb"), "a|b"),
+        # In Turkish, \u0130yi is the capital form of iyi, and HAYIR that of hay\u0131r.
+        (("iyi", "\u0130yi", "\u0130Y\u0130"), "iyi"),
+        (("hay\u0131r", "HAYIR"), "hayir"),
+        # Four, and three and a half, in the digits of Arabic, Persian, Hindi and Thai.
+        (("4", "\u0664", "\u06f4", "\u096a", "\u0e54"), "4"),
+        (("3.5", "\u0663\u066b\u0665"), "3.5"),
+        (("\u0939\u093e\u0901", "\u0939\u093e\u0901\u0964"), "\u0939\u093e\u0901"),
         # No numbers, and no truth values.
         (("1,2,3",), "1,2,3"),
         (("2.1.0",), "2.1.0"),

@@ -87,6 +87,13 @@ def test_a_norm_record_as_normad_released_it() -> None:
     assert record.id == "9"
 
 
+def test_names_in_one_text_stand_between_commas_of_any_script() -> None:
+    ming, hong, ahmad = "\u5c0f\u660e", "\u5c0f\u7ea2", "\u0623\u062d\u0645\u062f"
+    text = f"{ming}\u3001{hong}\uff0c{ahmad}\u060c Ann; Bo"
+    record = built({**STORY, "characters": text})
+    assert record.typed["characters"] == (ming, hong, ahmad, "Ann", "Bo")
+
+
 def test_without_an_id_the_position_is_the_id() -> None:
     for fields in (NORM, {**NORM, "id": None}, {**NORM, "id": "  "}):
         assert built(fields).id == "#17"

@@ -43,6 +43,10 @@ def test_a_header_of_names_tells_a_table(items: ReadBack, mark: str) -> None:
     row = {"id": "1", "mail_text": "Hi\nBo", "note": "x"}
     assert [item.fields for item in items("a", text)] == [row]
     assert [item.fields for item in read("-", stdin=io.BytesIO(text.encode()))] == [row]
+    # Hindi for text, and an accent of two characters.
+    text = f"id{mark}\u092a\u093e\u0920{mark}re\u0301ponse\n1{mark}a{mark}b\n"
+    row = {"id": "1", "\u092a\u093e\u0920": "a", "re\u0301ponse": "b"}
+    assert [item.fields for item in items("a", text)] == [row]
 
 
 @pytest.mark.parametrize(

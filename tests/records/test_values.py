@@ -40,6 +40,11 @@ def test_a_multiple_setting_needs_names() -> None:
     # In the single setting a name is a part of the statement.
     owners = {word: values("Ann: work--agree", word)[0].character for word in ("single", "random")}
     assert owners == {"single": None, "random": "Ann"}
+    # A colon of full width, and an accent in two characters in the story.
+    wide = Value.parse("\u5c0f\u660e\uff1a\u5de5\u4f5c--\u540c\u610f", named=True)
+    assert (wide.character, wide.statement) == ("\u5c0f\u660e", "\u5de5\u4f5c")
+    found = parse_values(["Zo\u00e9\uff1aWork--agree"], story="Zoe\u0301 left.", setting=None)
+    assert [value.character for value in found] == ["Zo\u00e9"]
 
 
 @pytest.mark.parametrize(

@@ -345,11 +345,13 @@ def test_each_verdict_means_what_happened_and_a_question_is_in_words() -> None:
     assert told["abstain"] == f"1 of 3: {nothing}; the others: {people}"
     assert told["error"] == f"1 of 2: {mend}; the others: {again} asks again"
 
-    asked = {"f1": {"questions": {"a": 'Does the story show that "{{ value }}"?'}}}
+    hindi = "\u092d\u093e\u0937\u093e"
+    question = f'Does the story show that "{{{{ value }}}}" in {{{{ {hindi}|lower }}}}?'
+    asked = {"f1": {"questions": {"a": question}}}
     html = render(
         Lines(items([unsure]), ["o"]), limit=9, described=RunDescriptions.from_json(asked)
     )[0]
-    assert "<h1>Does the story show that &#34;[value]&#34;?</h1>" in html
+    assert f"<h1>Does the story show that &#34;[value]&#34; in [{hindi}]?</h1>" in html
 
 
 def test_scores_labels_cost_and_questions_are_told() -> None:
