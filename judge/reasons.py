@@ -46,9 +46,10 @@ def _short(check: Check) -> str:
     if check.reason:
         return check.reason
     graded, panel = bool(check.counted), [vote for vote in check.votes if vote.part == "panel"]
-    cast = Counter(vote.counted_as(graded=graded).get(None, vote.verdict) for vote in panel)
+    cast = Counter(vote.counted_as(graded=graded).get(None, (vote.verdict, None)) for vote in panel)
     if undecided and len(cast) > 1:
-        return f"undecided ({', '.join(f'{n} {opinion}' for opinion, n in cast.items())})"
+        counts = (f"{n} {answer or verdict}" for (verdict, answer), n in cast.items())
+        return f"undecided ({', '.join(counts)})"
     if answer := check.answer if check.score is None else f"score {check.score:.4g}":
         return f"{check.verdict} ({answer})"
     evidence = check.supporting_evidence()

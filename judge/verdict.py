@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 
-from judge.voting import PASS_OR_FAIL, decide
+from judge.voting import Opinion, decide
 
 RecordText = InstanceOf[str]
 """Text of a record: any string, because a record may hold unpaired surrogates."""
@@ -172,8 +172,8 @@ class Vote(LinePart):
         """The verdict on each value asked about; None stands for the record."""
         return _by_value(self.evidence) or {None: self.verdict}
 
-    def counted_as(self, *, graded: bool = False) -> Mapping[str | None, str]:
-        """What the vote counts as on each value: its verdict, or, if `graded`, a sure answer."""
+    def counted_as(self, *, graded: bool = False) -> Mapping[str | None, Opinion]:
+        """What the vote counts as on each value: its verdict, with a sure answer if `graded`."""
         verdicts = self.verdicts()
         answers = {
             answer.value: answer.answer
@@ -181,7 +181,7 @@ class Vote(LinePart):
             if graded and answer.sure and answer.answer
             if answer.verdict is verdicts[answer.value]
         }
-        return verdicts | answers
+        return {value: (verdict, answers.get(value)) for value, verdict in verdicts.items()}
 
 
 class Check(LinePart):
@@ -225,14 +225,11 @@ class Check(LinePart):
             verdicts = _by_value(self.evidence) or {None: self.verdict}
             answers = {answer.value: answer.answer for answer in self.evidence if self.counted}
             return {value: (verdict, answers.get(value)) for value, verdict in verdicts.items()}
-        graded, worth = bool(self.counted), dict[str, Verdict]()
-        opinions: dict[str | None, list[str]] = {}
-        settled: dict[str | None, str] = {}
+        opinions: dict[str | None, list[Opinion]] = {}
+        settled: dict[str | None, Opinion] = {}
         for vote in self.votes:
-            sure = {answer.value: answer for answer in vote.evidence if answer.sure}
-            if graded:
-                worth |= {a.answer: a.verdict for a in vote.evidence if a.answer and a.sure}
-            for value, opinion in vote.counted_as(graded=graded).items():
+            sure = {answer.value for answer in vote.evidence if answer.sure}
+            for value, opinion in vote.counted_as(graded=bool(self.counted)).items():
                 cast = opinions.setdefault(value, [])
                 if vote.part == "panel":
                     cast.append(opinion)
@@ -241,10 +238,8 @@ class Check(LinePart):
         outcomes: dict[str | None, tuple[Verdict, str | None]] = {}
         for value, cast in opinions.items():
             # The votes cast suffice: asking stops only when further votes could change nothing.
-            choices, votes = self.counted or PASS_OR_FAIL, max(1, len(cast))
-            stands = settled.get(value) or decide(cast, votes, choices)
-            by_answer = stands in worth
-            outcomes[value] = (worth[stands], stands) if by_answer else (Verdict(stands), None)
+            verdict, answer = settled.get(value) or decide(cast, max(1, len(cast)))
+            outcomes[value] = Verdict(verdict), answer
         return outcomes
 
     def verdicts(self) -> dict[str | None, Verdict]:

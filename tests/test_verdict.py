@@ -76,8 +76,12 @@ def test_what_a_vote_counts_as_where_answers_are_grades(
 ) -> None:
     other = said(Verdict.PASS, "partially", "Care")
     vote = Vote(model="m:x", verdict=Verdict.FAIL, evidence=(*evidence, other))
-    assert vote.counted_as(graded=True) == {"Thrift": graded, "Care": "partially"}
-    assert vote.counted_as() == {"Thrift": plain, "Care": "pass"}
+    named = None if graded == plain else graded
+    assert vote.counted_as(graded=True) == {
+        "Thrift": (plain, named),
+        "Care": ("pass", "partially"),
+    }
+    assert vote.counted_as() == {"Thrift": (plain, None), "Care": ("pass", None)}
 
 
 @given(

@@ -6,9 +6,17 @@ from itertools import combinations_with_replacement
 import pytest
 
 from judge.verdict import Verdict
-from judge.voting import decide, needed
+from judge.voting import Opinion, decide, needed
 
-P, F, A, U, E = Verdict.PASS, Verdict.FAIL, Verdict.ABSTAIN, Verdict.UNREADABLE, Verdict.ERROR
+P, F, A, U, E = (
+    (verdict, None)
+    for verdict in (
+        Verdict.PASS,
+        Verdict.FAIL,
+        *(Verdict.ABSTAIN, Verdict.UNREADABLE),
+        Verdict.ERROR,
+    )
+)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +36,7 @@ P, F, A, U, E = Verdict.PASS, Verdict.FAIL, Verdict.ABSTAIN, Verdict.UNREADABLE,
         ([A, U, E], 3, A),
     ],
 )
-def test_the_verdict_of_votes(votes: list[Verdict], asked: int, verdict: Verdict) -> None:
+def test_the_verdict_of_votes(votes: list[Opinion], asked: int, verdict: Opinion) -> None:
     assert decide(votes, asked) == verdict
 
 
@@ -39,24 +47,24 @@ def test_more_opinions_than_votes_asked_are_a_mistake() -> None:
         decide([], 0)
 
 
-GRADES = ("fully", "partially", "absent")
+GRADES = tuple((Verdict.ANSWERED, name) for name in ("fully", "error", "abstain"))
 LOST = (A, U, E)
 
 
-def reachable(votes: Sequence[str], asked: int, answers: Sequence[str]) -> set[str]:
+def reachable(votes: Sequence[Opinion], asked: int, answers: Sequence[Opinion]) -> set[Opinion]:
     """Every verdict that some completion of the votes leads to, by brute force."""
     rest = combinations_with_replacement((*answers, *LOST), asked - len(votes))
-    return {decide([*votes, *more], asked, answers) for more in rest}
+    return {decide([*votes, *more], asked) for more in rest}
 
 
 @pytest.mark.parametrize("answers", [(P, F), GRADES])
 @pytest.mark.parametrize("asked", range(1, 6))
 def test_needed_is_the_least_number_of_votes_that_can_settle(
-    asked: int, answers: Sequence[str]
+    asked: int, answers: Sequence[Opinion]
 ) -> None:
     for count in range(asked + 1):
         for votes in combinations_with_replacement((*answers, *LOST), count):
-            more = needed(votes, asked, answers)
+            more = needed(votes, asked, len(answers))
             assert (more == 0) is (len(reachable(votes, asked, answers)) == 1), votes
             ends = [
                 len(reachable([*votes, *come], asked, answers))

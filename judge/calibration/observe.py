@@ -283,8 +283,8 @@ async def _ask(
         verdict, score = mean_score(votes, judge.rubric.scale, judge.rubric.bound)
         score = score if verdict in SETTLED else None
         majority = None if score is None else nearest_answer(judge.rubric, score)
-    verdicts = [vote.verdicts().get(value, vote.verdict) for vote in votes]
-    counted = Verdict(decide(verdicts, count))
+    verdicts = [(vote.verdicts().get(value, vote.verdict), None) for vote in votes]
+    counted = Verdict(decide(verdicts, count)[0])
     outcome = _LOST.get(counted, AnswerOutcome.ABSTAINED)
     by_answer = judge.rubric.graded or (judge.rubric.scale and not judge.rubric.each)
     given = [a for part in evidence for a in part if a.quote or a.reason]

@@ -19,7 +19,7 @@ from judge.questions.parts import Bound
 from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.verdict import SETTLED, Answer, Check, Verdict, Vote, worst
-from judge.voting import PASS_OR_FAIL, needed
+from judge.voting import PASS_OR_FAIL, Opinion, needed
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Panel:
                 return
         asks = self.asks
         if not (most or self.exhaustive):
-            asks = asks[: needed([], len(asks), self.counted or PASS_OR_FAIL)]
+            asks = asks[: needed([], len(asks), self._choices)]
         for judge, vote in asks:
             for call in judge.calls(record, vote, round, self.sampling):
                 yield judge.client, call
@@ -100,6 +100,11 @@ class Panel:
     def counted(self) -> tuple[str, ...]:
         """The answers by which votes are counted, best first; () if by pass and fail."""
         return self.rubric.answers if self.rubric.graded else ()
+
+    @property
+    def _choices(self) -> int:
+        """How many different opinions a decided vote can have."""
+        return len(self.counted or PASS_OR_FAIL)
 
     async def check(
         self,
@@ -157,11 +162,11 @@ class Panel:
 
     async def _votes(self, record: Record, round: int, numbers: tuple[int, ...]) -> list[Vote]:
         """As many votes as settle the values with these numbers (0: the record)."""
-        asks, answers = self.asks, self.counted or PASS_OR_FAIL
+        asks, choices = self.asks, self._choices
         votes: list[Vote] = []
-        opinions: dict[int, list[str]] = {n: [] for n in numbers}
+        opinions: dict[int, list[Opinion]] = {n: [] for n in numbers}
         while True:
-            open_votes = {n: needed(opinions[n], len(asks), answers) for n in numbers}
+            open_votes = {n: needed(opinions[n], len(asks), choices) for n in numbers}
             unsettled = tuple(n for n in numbers if open_votes[n])
             if not unsettled:
                 return votes

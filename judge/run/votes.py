@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judge.digest import digest
 from judge.records.words import telling_texts
@@ -38,6 +38,15 @@ class JudgePair:
     in_part: bool
 
 
+class _Cast(NamedTuple):
+    """A judge's vote on one unit; `score` only where answers are scores."""
+
+    model: str
+    verdict: str
+    answer: str | None
+    score: float | None
+
+
 @dataclass(slots=True)
 class PanelVotes:
     """Counts over the votes of one check by several models, in bounded memory.
@@ -45,8 +54,8 @@ class PanelVotes:
     A unit is a record, or an entry of a check on entries. A model's first vote on a unit is the
     judge's. By judge, `asked` counts the units that it was asked about, `answers` its decided
     answers of each kind (`pass` and `fail`, or labels, or scores), `passed` the units that it
-    passed. `further` counts the votes after the first of a unit; `idle` those of them that changed
-    nothing, since the first alone gives the same outcome.
+    passed; `totals` are the sums of its scores. `further` counts the votes after the first of a
+    unit; `idle` those of them that changed nothing, since the first alone gives the same outcome.
     """
 
     scale: bool = False
@@ -54,6 +63,7 @@ class PanelVotes:
     asked: Counter[str] = field(default_factory=Counter)
     passed: Counter[str] = field(default_factory=Counter)
     answers: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    totals: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     further: int = 0
     idle: int = 0
     _pairs: dict[tuple[str, str], RaterPair] = field(default_factory=dict)
@@ -61,11 +71,10 @@ class PanelVotes:
     def add(self, check: Mapping[str, Any], votes: Sequence[Mapping[str, Any]], line: Line) -> None:
         """Count the panel's `votes` for a check of an output line."""
         self.scale = self.scale or "score" in check
-        units: dict[str | None, list[tuple[str, Verdict, str]]] = defaultdict(list)
+        units: dict[str | None, list[_Cast]] = defaultdict(list)
         for vote in map(Vote.model_validate, votes):
-            opinions = vote.counted_as(graded=self.scale or "counted" in check)
-            for value, verdict in vote.verdicts().items():
-                units[value].append((vote.model, verdict, opinions[value]))
+            for value, opinion in vote.counted_as(graded=self.scale or "counted" in check).items():
+                units[value].append(_Cast(vote.model, *opinion, vote.score))
         copies = int(digest(telling_texts(line.fields))[:8], 16)
         for cast in units.values():
             self._count(check, cast)
@@ -81,28 +90,31 @@ class PanelVotes:
         """Whether several judges were asked about the same unit."""
         return bool(self.further or self._pairs)
 
-    def _count(self, check: Mapping[str, Any], cast: Sequence[tuple[str, Verdict, str]]) -> None:
+    def _count(self, check: Mapping[str, Any], cast: Sequence[_Cast]) -> None:
         self.units += 1
-        opinions = [opinion for *_, opinion in cast]
-        outcome, first = check["verdict"], str(cast[0][1])
-        if not self.scale:
-            answers = tuple(check.get("counted") or PASS_OR_FAIL)
-            outcome, first = decide(opinions, len(cast), answers), opinions[0]
-        if not (self.scale and outcome == Verdict.ANSWERED):  # Each vote moves a mean score.
-            self.further += len(cast) - 1
-            self.idle += (len(cast) - 1) * (first == outcome)
+        opinions = [(vote.verdict, vote.answer) for vote in cast]
+        if self.scale:
+            idle = check["verdict"] == cast[0].verdict
+            if check["verdict"] == Verdict.ANSWERED:  # Without a bound the mean is the outcome.
+                idle = check["score"] == cast[0].score
+        else:
+            idle = decide(opinions, len(cast)) == opinions[0]
+        self.further += len(cast) - 1
+        self.idle += (len(cast) - 1) * idle
 
-    def _compare(self, cast: Sequence[tuple[str, Verdict, str]], copies: int) -> None:
+    def _compare(self, cast: Sequence[_Cast], copies: int) -> None:
         from judge.stats.pairs import RaterPair
 
-        first = {model: (verdict, opinion) for model, verdict, opinion in reversed(cast)}
+        first = {vote.model: vote for vote in reversed(cast)}
         said: dict[str, Mapping[str, float]] = {}
-        for model in dict.fromkeys(model for model, *_ in cast):
-            verdict, opinion = first[model]
+        for model in dict.fromkeys(vote.model for vote in cast):
+            vote = first[model]
             self.asked[model] += 1
-            if verdict in SETTLED and not (self.scale and opinion == verdict):  # without a score
-                self.passed[model] += verdict is Verdict.PASS
+            if vote.verdict in SETTLED and not (self.scale and vote.answer is None):
+                opinion = vote.answer or vote.verdict
+                self.passed[model] += vote.verdict == Verdict.PASS
                 self.answers[model][opinion] += 1
+                self.totals[model] += vote.score or 0.0
                 said[model] = {"": float(opinion)} if self.scale else {opinion: 1.0}
         for one, two in combinations(said, 2):
             if (two, one) in self._pairs:
@@ -149,8 +161,7 @@ class PanelVotes:
             passed = self.passed[judge]
             parts.insert(0, f"passes {passed} of {of} ({percent(passed / of)})")
         elif self.scale:
-            total = sum(float(score) * count for score, count in answers.items())
-            parts.insert(0, f"mean score {total / of:.2f} of {of}")
+            parts.insert(0, f"mean score {self.totals[judge] / of:.2f} of {of}")
         else:
             most = [f"{n} {answer}" for answer, n in answers.most_common(_MOST_ANSWERS)]
             parts = [*most, *(["..."] if len(answers) > len(most) else []), *parts]

@@ -83,11 +83,39 @@ def test_labels_and_scores_of_judges(typed: Typed) -> None:
     words = " ".join(typed.text(*scored)[2].split())
     assert "scripted:a.yaml mean score 2.00 of 3" in words
     # Squared distances: 1 seen, and 3 * (14 + 19) - 2 * 6 * 7 = 15 by chance, 1 - 3 / 15.
-    assert "agree in 2 of 3, weighted kappa 0.80" in words and "further" not in words
+    assert "agree in 2 of 3, weighted kappa 0.80" in words
+    assert "2 of 3 further votes changed nothing" in words
     named = (*TWO, "--limit", "3", "--answers", "1,2,3,x", "-o", "n.jsonl")
     words = " ".join(typed.text(*named)[2].split())
     assert "scripted:b.yaml 2 3, 1 1" in words and "agree in 2 of 3, kappa 0.50" in words
     assert "r1 question: undecided (1 2, 1 3)" in words
+
+
+def test_scores_read_from_probabilities_are_averaged_for_each_judge(typed: Typed) -> None:
+    chances = {"r0": {"1": 0.4, "2": 0.6}, "r1": {"1": 0.5, "2": 0.25, "3": 0.25}}
+    replies = [{"when": {"id": id}, "words": words} for id, words in chances.items()]
+    for name in "ab":
+        typed.script(f"{name}.yaml", replies)
+    told = typed.text(*TWO, "--limit", "2", "--answers", "1-3", "--method", "logprobs")[2]
+    # 1.6 and 1.75; the likeliest answers are 2 and 1.
+    assert "question: mean score 1.68" in " ".join(told.split())
+    assert "scripted:a.yaml mean score 1.68 of 2" in " ".join(told.split())
+
+
+def test_a_label_with_the_name_of_a_verdict_gets_no_lost_votes(typed: Typed) -> None:
+    """Two calls fail, and one judge says `error`: that is one vote of three for the label."""
+    said = {"a": (None, "ok"), "b": (None, "abstain"), "c": ("error", "warning")}
+    for name, answers in said.items():
+        replies = [
+            {"when": {"id": f"r{n}"}, **({"reply": answer(a)} if a else {"error": "bad-request"})}
+            for n, a in enumerate(answers)
+        ]
+        typed.script(f"{name}.yaml", replies)
+    labels = ("--answers", "ok,warning,error,abstain", "--limit", "2", "-o", "n.jsonl")
+    assert typed(*THREE, *labels).returncode == 0
+    checks = [json.loads(line)["judge"]["checks"][0] for line in typed.read("n.jsonl").splitlines()]
+    # In the second record no label has two votes of three.
+    assert [(check["verdict"], check.get("answer")) for check in checks] == [("abstain", None)] * 2
 
 
 def test_a_single_judge_is_told_as_before(typed: Typed) -> None:

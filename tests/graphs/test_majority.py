@@ -84,7 +84,7 @@ def test_early_stopping_gives_what_all_votes_give_and_the_line_recounts_it(
         for all_votes in (True, False)
     ]
     expected = {
-        value.text: decide([vote[place] for vote in said], len(said))
+        value.text: decide([(vote[place], None) for vote in said], len(said))[0]
         for place, value in enumerate(VALUES)
     }
     for check in checks:
