@@ -98,10 +98,13 @@ def ranking(
     weak = _never_win(wins)
     undefined = "there is no decided comparison" if not comparisons else None
     if comparisons and weak:
-        others = (name for number, name in enumerate(names) if number not in weak)
-        verb = "wins" if len(weak) == 1 else "win"
-        losers = ", ".join(names[number] for number in sorted(weak))
-        undefined = f"{losers} never {verb} against {', '.join(others)}"
+        strong = [number for number in range(size) if number not in weak]
+        single = len(weak) == 1
+        fails = f"never {'wins' if single else 'win'} against"
+        if not any(wins[i][j] for i in strong for j in weak):
+            fails = f"{'is' if single else 'are'} never compared with"
+        losers, others = (", ".join(map(names.__getitem__, n)) for n in (sorted(weak), strong))
+        undefined = f"{losers} {fails} {others}"
     estimates = [Estimate(None)] * size if undefined else _strengths(wins, records)
     rows = [
         Ranked(name, estimate, *counts)

@@ -38,6 +38,7 @@ def test_a_tie_is_half_a_win_for_each() -> None:
     [
         (((0, 1, WIN), (0, 2, WIN), (1, 2, TIE)), "b, c never win against a"),
         (((0, 1, LOSS), (0, 2, WIN), (1, 2, WIN)), "c never wins against a, b"),
+        (((0, 1, WIN), (0, 1, LOSS)), "c is never compared with a, b"),
         ((), "there is no decided comparison"),
     ],
 )
