@@ -131,7 +131,9 @@ def compare(sources: Sequence[str], *, paper: bool = False, by: Sequence[str] = 
         raise UsageError("standard input can be one run, not both")
     if len(sources) > len(ascii_uppercase):
         raise UsageError(f"{len(sources)} runs: {len(ascii_uppercase)} can be compared at most")
-    return compared([*map(read_run, sources)], paper=paper, by=by)
+    first = read_run(sources[0])
+    later = (read_run(source, first) for source in sources[1:])
+    return compared([first, *later], paper=paper, by=by)
 
 
 def compared(files: Sequence[Run], *, paper: bool = False, by: Sequence[str] = ()) -> Comparison:

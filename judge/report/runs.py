@@ -1,14 +1,14 @@
 """A run read back from its output lines, as items that other runs can be paired with.
 
 Runs are output lines of `judge evaluate`, `judge score` or `judge validate`. Answers are paired by
-id (which holds the condition), records by their id or the name of `--id`, else by the hash of their
-content before edits; the second record of a name is paired with the second one in the other runs.
+id (which holds the condition); records with the same content before edits, then those of one id or
+name of `--id`, in the order in which they come.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,14 +57,17 @@ class Run:
     """A file of output lines; `made_by` is its benchmark or workflow. The command is not known:
     lines of `judge score` are those of `judge evaluate`.
 
-    `unread` counts lines about input that could not be read.
+    `unread` counts lines about input that could not be read. `first` is the run, read before, whose
+    keys items have that are in both.
     """
 
     source: str
+    first: Run | None = None
     made_by: str = ""
     entries: dict[str, RunItem] = field(default_factory=dict)
     unread: int = 0
     _counts: Counter[str] = field(default_factory=Counter)
+    _contents: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
     @property
     def series(self) -> list[str]:
@@ -89,28 +92,40 @@ class Run:
             raise UsageError(f"{where}: is of {made_by}, earlier lines are of {self.made_by}")
         self.made_by = made_by
         if entry.answer is None:
-            key = self._told_apart(key)
+            key = self._paired(key, content_hash(entry.fields))
         elif key in self.entries:
             raise UsageError(f"{where}: an earlier line has item {key}")
         self.entries[key] = entry
         return key
 
+    def _paired(self, key: str, content: str) -> str:
+        """The key of the first run's record with this content, which may be one of several with an
+        id; else the record's own."""
+        seen = len(self._contents[content])
+        alike = [] if self.first is None else self.first._contents.get(content, [])[seen:]
+        paired = alike[0] if alike and alike[0] not in self.entries else self._told_apart(key)
+        self._contents[content].append(paired)
+        return paired
+
     def _told_apart(self, key: str) -> str:
         """The key, with a number if earlier lines have the same key, such as `a (2)`; a key that
         reads so itself always has one more."""
-        self._counts[key] += 1
-        count = self._counts[key]
-        return key if count == 1 and not _NUMBERED.search(key) else f"{key} ({count})"
+        while True:
+            self._counts[key] += 1
+            count = self._counts[key]
+            own = key if count == 1 and not _NUMBERED.search(key) else f"{key} ({count})"
+            if own not in self.entries:
+                return own
 
 
-def read_run(source: str) -> Run:
-    """Read a run back from a file, or `-` for standard input.
+def read_run(source: str, first: Run | None = None) -> Run:
+    """Read a run back from a file, or `-` for standard input, and pair it with the first one.
 
     Raises:
         UsageError: it cannot be read, a line is no output line, lines are of different benchmarks
             or workflows, or nothing in it is an item.
     """
-    run = Run(source)
+    run = Run(source, first)
     for item in read(source):
         where = f"{source}, line {item.line}"
         if item.fields is None:

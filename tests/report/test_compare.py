@@ -89,6 +89,27 @@ def test_records_of_one_id_are_paired_whatever_their_texts(
     assert row(found, "record")["B - A"].value == pytest.approx(-1 / 3)
 
 
+@pytest.mark.parametrize("name", [None, "qid"])
+def test_records_of_one_id_are_paired_by_content_in_any_order(
+    compared: Any, name: str | None
+) -> None:
+    """The same verdicts in another order never differ, whether `id` or `--id` repeats."""
+    texts = {"one": "pass", "two": "fail", "three": "pass"}
+
+    def run(order: Iterable[str]) -> list[Line]:
+        lines = []
+        for place, text in enumerate(order, 1):
+            called = f"f.jsonl:{place}" if place > 1 else name and "a"
+            own = {name or "id": "a", "text": text}
+            lines.append(record(texts[text], judge={"name": called} if called else {}, **own))
+        return lines
+
+    found = compared(run(texts), run(["two", "three", "one"]))
+    assert found.items == {"all": 3, "A": 3, "B": 3}
+    cells = row(found, "record")
+    assert (cells["A, not B"], cells["B, not A"], cells["B - A"].value) == (0, 0, 0.0)
+
+
 def row(found: Comparison, *labels: str) -> Any:
     """The cells of a row, estimates among them."""
     (only,) = [one for one in found.tables[0].rows if one.labels == labels]
