@@ -15,7 +15,17 @@ from typing import Any
 from judge import plugins
 from judge.errors import UsageError
 from judge.records.base import clip, strata_of
-from judge.report.runs import BENCHMARK, RECORD, REPAIRED, SCORE, ItemScore, Run, read_run
+from judge.report.runs import (
+    BENCHMARK,
+    NO_SCORE,
+    RECORD,
+    REPAIRED,
+    SCORE,
+    ItemScore,
+    Run,
+    RunItem,
+    read_run,
+)
 from judge.report.table import Cell, Table, TableRow, stacked
 from judge.run.description import RunDescriptions
 from judge.stats.bootstrap import (
@@ -195,9 +205,9 @@ def _series(runs: Mapping[str, Run], keys: Sequence[str]) -> dict[str, Series]:
     first, *later = (run.series for run in runs.values())
     series: dict[str, Series] = {
         name: [
-            (pair[0].cluster, tuple(entry.marks.get(name, ABSENT) for entry in pair))
+            (pair[0].cluster, marks)
             for pair in items
-            if any(name in entry.marks for entry in pair)
+            if {*(marks := tuple(_mark(item, name) for item in pair))} != {ABSENT}
         ]
         for name in first
         if all(name in names for names in later)
@@ -207,6 +217,15 @@ def _series(runs: Mapping[str, Run], keys: Sequence[str]) -> dict[str, Series]:
     if RECORD not in series and len(series) > 1:
         series[OVERALL] = list(chain.from_iterable(series.values()))
     return {name: items for name, items in series.items() if not _only_answered(items)}
+
+
+def _mark(item: RunItem, name: str) -> ItemScore:
+    """The item's mark in a series; where a check has no score, its verdict says why."""
+    mark = item.marks.get(name)
+    if mark is None and name.startswith(SCORE):
+        verdict = item.marks.get(f"check {name.removeprefix(SCORE)}")
+        mark = NO_SCORE if verdict in (0.0, 1.0, Verdict.ANSWERED) else verdict
+    return ABSENT if mark is None else mark
 
 
 def _only_answered(items: Series) -> bool:

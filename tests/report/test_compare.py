@@ -252,10 +252,11 @@ def test_scores_without_a_verdict_are_compared_by_their_means(
     compared: Any, tmp_path: Path
 ) -> None:
     """Twelve on a scale to 10, one of them without a score in the second run: the differences are
-    ten of 2 and one of -9."""
+    ten of 2 and one of -9. A thirteenth has a score in neither run."""
 
     def run(*scores: float | None) -> list[Line]:
         checks = [{"check": "tone", "verdict": "answered", "score": score} for score in scores]
+        checks += [{"check": "tone", "verdict": "unreadable"}]
         return [
             record("answered", judge={"checks": [check]}, id=str(n))
             for n, check in enumerate(checks)
@@ -264,10 +265,11 @@ def test_scores_without_a_verdict_are_compared_by_their_means(
     runs = compared(run(*[4.0] * 10, 9.0, 3.0), run(*[6.0] * 10, 0.0, None))
     assert labels(runs) == [("score of tone",)], "no row without a figure"
     cells = row(runs, "score of tone")
-    assert (cells["pairs"], cells["of"]) == (11, 12) and "McNemar p B" not in cells
+    assert (cells["pairs"], cells["of"]) == (11, 13) and "McNemar p B" not in cells
     assert values(cells) == pytest.approx((49 / 11, 60 / 11, 1))
     assert cells["B - A"].low < 0 < cells["B - A"].high
-    assert "score of tone: 1 of 12 pairs are left out: 1 not there in B" in runs.notes
+    why = "2 of 13 pairs are left out: 1 no score in B, 1 unreadable in A and B"
+    assert f"score of tone: {why}" in runs.notes
     (panel,) = runs.panels()
     assert panel.title == "score of tone" and not panel.shares, "its axis is not from 0 to 1"
 
