@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Generator, Sequence, Sized
+from collections.abc import AsyncGenerator, Generator, Iterable, Sequence, Sized
 from contextlib import aclosing, closing
 from importlib import import_module
 from itertools import cycle
+from os import PathLike
 from pathlib import Path
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ from judge.arguments import (
 )
 from judge.backends import default_judge
 from judge.configuration import refuse_stray
-from judge.errors import JudgeError
+from judge.errors import JudgeError, UsageError
 from judge.judgement import IndexRow, Judgement
 from judge.questions.rubric import Rubric
 from judge.records.lines import Line, Lines
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from judge.measuring import acalibrate, agreement, calibrate
     from judge.profile import load_profile
     from judge.report.compare import Comparison
-    from judge.report.files import Outputs, Written, export, report
+    from judge.report.files import Written, export, report
     from judge.report.sheet import write_sheet
     from judge.run.corrected import CorrectedRate
     from judge.run.plan import Plan
@@ -310,7 +311,10 @@ def asks_model(settings: Settings) -> bool:
 
 
 def compare(
-    runs: Sequence[Outputs], *, paper: bool = False, by: str | Sequence[str] = ()
+    runs: Sequence[Pathlike | Iterable[Judgement]],
+    *,
+    paper: bool = False,
+    by: str | Sequence[str] = (),
 ) -> Comparison:
     """Compare runs on the records that all have, as `judge compare` does; the first is A.
 
@@ -319,12 +323,20 @@ def compare(
         paper, by: as `judge.report.compare.compare`.
 
     Raises:
-        UsageError: as `judge.report.compare.compare`.
+        UsageError: fewer than two runs; and as `judge.report.compare.compare`.
     """
     from judge.report.compare import compare
 
-    named = zip(cycle(ascii_uppercase), runs, strict=False)  # Of more than 26, none is left out.
-    sources = [source for name, run in named for source in sources_of(run, f"run {name}")]
+    several = () if isinstance(runs, str | PathLike | Judgements) else tuple(runs)
+    if len(several) < 2:
+        raise UsageError("runs: name at least two in a list, [BEFORE, AFTER]")
+    sources: list[str] = []
+    # Of more than 26, none is left out.
+    for name, run in zip(cycle(ascii_uppercase), several, strict=False):
+        files = sources_of(run, f"run {name}")
+        if len(files) != 1:
+            raise UsageError(f"run {name}: a file, or judgements in memory, not {len(files)} files")
+        sources += files
     return compare(sources, paper=paper, by=texts(by))
 
 

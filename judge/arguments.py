@@ -41,9 +41,7 @@ def in_memory(
 ) -> tuple[Job, Settings]:
     """The job and settings of a run whose lines are taken in memory; `part` has the job's fields
     that select records."""
-    for name in options:
-        if name in _OF_A_FILE:
-            raise UsageError(f"{name}: judge.validate_to takes it, which writes OUT")
+    refuse_of_a_file(options)
     settings, rubrics = settings_and_rubrics(rubric, options)
     if (name := settings.engine) not in IN_PROCESS:
         raise UsageError(f"engine: {name} needs OUT: judge.validate_to, or `judge validate -o`")
@@ -51,6 +49,13 @@ def in_memory(
     job = Job(**inputs(records), silent=True, rubrics=rubrics, **part)
     job.check()
     return job, settings
+
+
+def refuse_of_a_file(options: Iterable[str]) -> None:
+    """Raise UsageError for an argument that only a run into a file obeys."""
+    for name in options:
+        if name in _OF_A_FILE:
+            raise UsageError(f"{name}: judge.validate_to takes it, which writes OUT")
 
 
 def inputs(records: Any, outputs: Iterable[Path] = ()) -> dict[str, Any]:
@@ -114,7 +119,12 @@ def _is_table(value: object) -> bool:
 
 
 def sources_of(value: Any, name: str = "records") -> list[str]:
-    """Files, as texts; records, rows and judgements in memory as one source of this name."""
+    """Files, as texts; records, rows and judgements in memory as one source of this name.
+
+    Raises UsageError for a single judgement.
+    """
+    if isinstance(value, Judgement):
+        raise UsageError(f"{name}: this is one judgement; put it into a list")
     value = rows(value)
     entries = [value] if _is_path(value) or isinstance(value, Mapping) else list(value)
     if all(map(_is_path, entries)):
@@ -185,13 +195,18 @@ def source_of(path: Pathlike) -> str:
     return path if isinstance(path, str) else str(Path(path).absolute())
 
 
-def resolved(settings: Settings | None, options: Mapping[str, Any]) -> Settings:
-    """Settings resolved as on the command line: from options, else from variables and files."""
+def resolved(
+    settings: Settings | None,
+    options: Mapping[str, Any],
+    names: Iterable[str] = Settings.model_fields,
+) -> Settings:
+    """Settings resolved as on the command line: from options, else from variables and files. Raises
+    UsageError for an option other than `names`."""
     if settings is not None:
         return settings
     for name in options:
-        if name not in Settings.model_fields:
-            raise UsageError(f"{name}: {no_such_setting(name, Settings.model_fields)}")
+        if name not in names:
+            raise UsageError(f"{name}: {no_such_setting(name, names)}")
     plain = {name: str(v) if isinstance(v, PathLike) else v for name, v in options.items()}
     return resolve(plain, flag_name=str)
 

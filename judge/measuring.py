@@ -12,6 +12,7 @@ from judge.arguments import (
     Pathlike,
     Records,
     refuse_existing,
+    refuse_of_a_file,
     resolved,
     settings_and_rubrics,
     sources_of,
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from judge.calibration.people import Agreement
     from judge.calibration.report import Calibration
     from judge.settings import Settings
+
+
+_OF_AGREEMENT = ("answers", "config", "id", "map", "trust_config")
+"""The settings that have an effect on people's agreement."""
 
 
 def calibrate(
@@ -77,6 +82,7 @@ def calibrate(
     from judge.calibration.calibrate import calibrate as run_calibration
     from judge.calibration.labels import CalibrationJob
 
+    refuse_of_a_file(options)
     refuse_outside("guarantee", guarantee, 0.5, 0.999)
     refuse_outside("sample", sample, 1)
     refuse_outside("folds", folds, 2, 20)
@@ -165,7 +171,7 @@ def agreement(
         records: files with these records in full.
         seed: of the intervals, and of random draws.
         settings: settings that are resolved already, instead of `options`.
-        options: `map`, `answers`.
+        options: `map`, `answers`, `id` (with `records` or `controls`: the column that names them).
 
     Raises:
         UsageError: no file has labels with their annotators, or another file cannot be used.
@@ -192,7 +198,8 @@ def agreement(
         raters,
     )
     crowd = None
-    resolved_settings = with_label_columns(resolved(settings, options), texts(label_column))
+    resolved_settings = resolved(settings, options, _OF_AGREEMENT)
+    resolved_settings = with_label_columns(resolved_settings, texts(label_column))
     if controls or scale or contrary:
         meanings = scale_of(scale) if scale else {}
         share = LEAST if least is None else least

@@ -470,6 +470,29 @@ def test_a_number_out_of_bounds_is_refused_as_on_the_command_line(
         call(**asked)
 
 
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda **_: judge.compare("o.jsonl"), r"^runs: name at least two in a list"),
+        (lambda **_: judge.compare(["o.jsonl"]), r"^runs: name at least two in a list"),
+        (lambda **k: judge.compare(judge.validate(ROWS, **k).all()), "^runs: name at least two"),
+        (lambda **k: judge.compare([judge.validate(ROWS, **k), []]), "^run B: .* not 0 files"),
+        (lambda **_: judge.compare([["o", "o"], "o"]), "^run A: .* not 2 files"),
+        (
+            lambda **_: judge.compare([judge.Judgement(verdict="pass")] * 2),
+            "^run A: .* into a list",
+        ),
+        (lambda **k: judge.calibrate(ROWS, fail_under=0.9, **k), "^fail_under: judge.validate_to "),
+        (lambda **_: judge.agreement("l.jsonl", votes=3), "^votes: unknown .* answers, .* id, map"),
+    ],
+)
+def test_what_has_no_effect_is_refused(
+    asked: dict[str, Any], call: Callable[..., Any], told: str
+) -> None:
+    with pytest.raises(UsageError, match=told):
+        call(**asked)
+
+
 def test_a_frame_holds_what_utf8_cannot(asked: dict[str, Any]) -> None:
     """A lone surrogate, as a text cut in the middle of an emoji has, also in a column's name."""
     pytest.importorskip("pandas")
