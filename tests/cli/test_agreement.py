@@ -412,4 +412,16 @@ def test_a_group_named_all_is_not_everyone(typed: Typed) -> None:
     assert ["label", "all", "6"] in shown and ["label", "all", "(group)"] in shown
 
 
+def test_the_answers_of_each_group_are_shown_with_all(typed: Typed) -> None:
+    rows = [f"r{n},{who},{'no' if who == 'cy' else 'yes'}" for n in (1, 2) for who in PEOPLE]
+    (typed.folder / "sheet.csv").write_text("\n".join(("item,annotator,label", *rows)))
+    (typed.folder / "people.csv").write_text("annotator,age\nann,30\nbo,30\ncy,50\n")
+    words = ("agreement", "sheet.csv", "--people", "people.csv")
+    few, everything = (typed.text(*words, *more)[1] for more in ((), ("--all",)))
+    answers = [cells(everything, "label", f"age: {age}", answer) for age, answer in GROUPS]
+    assert [row[0][3:] for row in answers] == [["4", "100.0%", "2"], ["2", "100.0%", "2"]]
+    assert not any(cells(few, "label", f"age: {age}", answer) for age, answer in GROUPS)
+
+
+GROUPS = (("30", "yes"), ("50", "no"))
 PEOPLE = ("ann", "bo", "cy")

@@ -116,6 +116,8 @@ def test_the_page_names_no_machine_and_proposes_what_one_or_two_people_need(page
     second = page[page.index("judge label ") :].partition("</pre>")[0]
     page = ended(*shlex.split(second.replace("NAME", "bo"))[1:])
     assert "judge agreement labels.jsonl" in page and "judge label" not in page
+    unnamed, named = (process.stderr.readline() for process in pages.running if process.stderr)
+    assert "saved under the name annotator; --annotator NAME" in unnamed and "name" not in named
     ann, bo = pages.lines("labels.jsonl")
     assert ann["id"] == bo["id"]
     assert [*ann["labels"]["question"], *bo["labels"]["question"]] == ["annotator", "bo"]
