@@ -429,6 +429,9 @@ def test_released_outputs_are_scored_as_our_own_answers_are(typed: Typed) -> Non
     assert b'Raj said: \\"No.\\"\\n\\nHe went. 3' in lines_written
     put(typed.folder / "released.tsv", lines[1:])
     assert typed.text(*words)[:2] == (0, shown)
+    lines[-2] += '""'
+    put(typed.folder / "released.tsv", lines)
+    assert typed.text(*words)[:2] == (0, shown), "nothing between quotes is no output, too"
     code, _, told = typed.text("score", "eecc", "released.tsv")
     assert code == 2 and "name the folder as well" in told
     put(typed.folder / "released.tsv", [lines[1], "_\t_\tcut"])
