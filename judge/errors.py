@@ -102,9 +102,10 @@ def unwritable(target: str, error: Exception) -> Unavailable:
 
 
 def read_text(path: Path, title: str = "") -> str:
-    """A file's text; raises UsageError, which names the file by `title` or by its path."""
+    """A file's text, without a byte order mark; raises UsageError, which names the file by `title`
+    or by its path."""
     try:
-        return path.read_text("utf-8")
+        return path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{title or path}: cannot be read: {why_unread(error)}") from error
 

@@ -10,6 +10,7 @@ from judge.papers.rows import asked
 from judge.papers.tables import grouped
 from judge.papers.tasks import MeasuredAnswer
 from judge.records import Record
+from judge.records.words import counted_words
 from judge.report.table import Cell, Table, TableRow
 
 SPEECH = "speech"
@@ -43,7 +44,8 @@ def speech_table(results: Sequence[MeasuredAnswer]) -> Table:
 
 _DISTINCT = (
     "Means over speeches. Distinct-n: different runs of n words of a speech, over its words, as "
-    "in the paper. Similarity: cosine of the embeddings of speech and value."
+    "in the paper; in scripts without spaces each letter is a word. Similarity: cosine of the "
+    "embeddings of speech and value."
 )
 
 
@@ -51,7 +53,7 @@ def _statistics(results: Sequence[MeasuredAnswer], version: str) -> dict[str, Ce
     def distinct(words: Sequence[str], size: int) -> float:
         return len({*zip(*(words[start:] for start in range(size)), strict=False)}) / len(words)
 
-    spoken = [result.fields[version].split() for result in results]
+    spoken = [counted_words(result.fields[version]) for result in results]
     texts = [words for words in spoken if words]
     lists = {"words": [*map(float, map(len, texts))]}
     lists |= {f"distinct-{n}": [distinct(words, n) for words in texts] for n in (3, 4, 5)}

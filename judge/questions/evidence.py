@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from itertools import accumulate
 from typing import Any
-from unicodedata import category, combining, decomposition, normalize
+from unicodedata import category, combining, decimal, decomposition, normalize
 
 from judge.records.words import UNSPACED, marks
 
@@ -57,8 +57,8 @@ _AROUND = "".join(sign for sign, plain in _FOLDS.items() if plain in "\"'") + "'
 def fold(text: str) -> str:
     """Normalises text for comparison.
 
-    Compatibility characters are decomposed (NFKD), quotes and dashes unified, invisible characters
-    removed, and each run of white space becomes one space.
+    Compatibility characters are decomposed (NFKD), quotes, dashes and the digits of all scripts
+    unified, invisible characters removed, and each run of white space becomes one space.
     """
     return " ".join(_folded(text)[0].replace(_EDGE, " ").split())
 
@@ -115,6 +115,8 @@ def _plain(char: str) -> str:
         return "".join(map(_plain, plain))
     if char.isascii():
         return char
+    if char.isdecimal():
+        return str(decimal(char))
     if kind == "Pd":
         return "-"
     if kind in ("So", "Sm") or char == "\u00a7":

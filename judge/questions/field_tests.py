@@ -18,7 +18,7 @@ from judge.questions.replies import YES_NO
 from judge.records.base import clip
 from judge.records.lists import list_in
 from judge.records.text import shown
-from judge.records.words import caseless, word_count
+from judge.records.words import caseless, spelt_in, word_count
 from judge.verdict import Answer, Verdict
 
 FieldOf = Callable[[str], Any]
@@ -188,7 +188,9 @@ class FieldTest(Section):
                 nothing to compare with.
         """
         answer: Answer = getattr(self, f"_{self.kind}")(content, field_of)
-        return answer
+        if answer.quote is None:
+            return answer
+        return answer.model_copy(update={"quote": spelt_in(_shown(content), answer.quote)})
 
     # ------------------------------------------------------------ words
 
@@ -352,8 +354,11 @@ def no(reason: str | None, quote: str | None = None) -> Answer:
 def as_text(content: Any) -> str:
     """A field's content as judges see it, but a text as it is; composed (NFC), so that the same
     letters are the same characters."""
-    text = content if isinstance(content, str) else "" if content is None else shown(content).text
-    return normalize("NFC", text)
+    return normalize("NFC", _shown(content))
+
+
+def _shown(content: Any) -> str:
+    return content if isinstance(content, str) else "" if content is None else shown(content).text
 
 
 def _brief(content: Any) -> str:

@@ -117,12 +117,13 @@ def spelt_as(content: object, answers: Iterable[str]) -> str | None:
 
 
 def scalar_text(content: object) -> str | None:
-    """A text, number or boolean as text (booleans as `yes` and `no`); None for anything else."""
+    """A text, composed (NFC), a number or boolean as text (booleans as `yes` and `no`); None for
+    anything else."""
     if isinstance(content, bool):
         return "yes" if content else "no"
     if isinstance(content, float):
         return str(int(content)) if content.is_integer() else repr(content)
-    return str(content) if isinstance(content, str | int) else None
+    return unicodedata.normalize("NFC", str(content)) if isinstance(content, str | int) else None
 
 
 def written(content: object) -> dict[str, str]:

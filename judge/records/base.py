@@ -73,10 +73,10 @@ def own_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own_id(fields: Mapping[str, Any]) -> str | None:
-    """The id in a record's own fields, as text; None if there is none."""
+    """The id in a record's own fields, as text, composed (NFC); None if there is none."""
     for name, content in fields.items():
         if normalise(name) == "id" and isinstance(content, str | int | float) and content != "":
-            return str(content)
+            return normalize("NFC", str(content))
     return None
 
 
@@ -189,7 +189,8 @@ NO_CONTENT, SEVERAL = "(none)", "(several)"
 
 
 def stratum(fields: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
-    """A record's content of each of these fields (`find`): text, NO_CONTENT or SEVERAL."""
+    """A record's content of each of these fields (`find`): text, composed (NFC), NO_CONTENT or
+    SEVERAL."""
     contents = []
     for name in names:
         try:
@@ -199,7 +200,8 @@ def stratum(fields: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
         except LabelError:
             content = SEVERAL
         is_text = isinstance(content, str)
-        contents.append(content if is_text else json.dumps(content, ensure_ascii=False))
+        text = content if is_text else json.dumps(content, ensure_ascii=False)
+        contents.append(normalize("NFC", text))
     return tuple(contents)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 from judge.records.answers import scalar_text, spelling
 from judge.records.base import LabelError as LabelError
@@ -33,12 +34,13 @@ def refused(item: Record, problem: Problem) -> Record:
 
 
 def id_text(id: object, field: str) -> str | None:
-    """An id as text, None if it is empty; LabelError if it is neither a text nor a number."""
+    """An id as text, composed (NFC), None if it is empty; LabelError if it is neither a text nor a
+    number."""
     if id is None or (isinstance(id, str) and not id.strip()):
         return None
     if isinstance(id, bool) or not isinstance(id, str | int | float):
         raise LabelError(f"field {field!r} must be a text or a number, not {kind_of(id)}", field)
-    return str(id)
+    return normalize("NFC", str(id))
 
 
 def record_name(item: Record) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from typing import Any
+from unicodedata import normalize
 
 from judge import plugins
 from judge.errors import UsageError
@@ -104,10 +105,10 @@ def text(content: object, typed: Mapping[str, Any]) -> str:
 
 
 def identifier(content: object, typed: Mapping[str, Any]) -> str:
-    """Accepts a text or a number, as text."""
+    """Accepts a text or a number, as text, composed (NFC)."""
     number = isinstance(content, int | float) and not isinstance(content, bool)
     if number or isinstance(content, str):
-        return str(content) if number else text(content, typed)
+        return normalize("NFC", str(content) if number else text(content, typed))
     raise ValueError(f"must be a text or a number, not {kind_of(content)}: name another with --id")
 
 

@@ -14,6 +14,7 @@ from glob import glob
 from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, BinaryIO, Self, cast
+from unicodedata import normalize
 
 from judge.errors import UsageError, why_unread
 from judge.records.base import RESERVED, LabelError, Problem, at, clip, is_verdict, judgement_in
@@ -179,14 +180,19 @@ def _items(
         count = 0
         for part in saved_files(path):
             with _opened(part) as file:
-                for item in read_arrow(path.name, str(part), file, max_line, count):
+                for item in read_arrow(_name(path), str(part), file, max_line, count):
                     yield item
                     count = item.line
         return
     suffixes = [suffix.casefold() for suffix in path.suffixes]
     with _opened(path) as file:
-        opened = Input(Path(source).name, file, max_line, sheet=sheet)
+        opened = Input(_name(Path(source)), file, max_line, sheet=sheet)
         yield from _records(opened, str(path), suffixes, format)
+
+
+def _name(path: Path) -> str:
+    """The name of a file in the output, composed (NFC), because records may be named after it."""
+    return normalize("NFC", path.name)
 
 
 def _opened(path: Path) -> io.BufferedReader:

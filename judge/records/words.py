@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
+from bisect import bisect_right
 from collections.abc import Mapping
 from functools import cache
+from unicodedata import category, normalize
 
 UNSPACED = (
     "\u0e00-\u0e3e\u0e40-\u0e4f\u0e5a-\u0ecf\u0eda-\u0eff\u1000-\u103f\u104a-\u108f\u109a-\u109f"
@@ -26,6 +27,11 @@ fields do not distinguish it from others."""
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 # A letter of a script without spaces has the marks and signs beside it.
 _BETWEEN_SPACES = re.compile(rf"[^\w\s]*(?!\W)[{UNSPACED}][^\w\s]*|[^\s{UNSPACED}]+|[^\w\s]+")
+
+
+def counted_words(text: str) -> list[str]:
+    """The words that `word_count` counts."""
+    return _BETWEEN_SPACES.findall(text)
 
 
 def word_count(text: str, start: int = 0, end: int | None = None) -> int:
@@ -45,9 +51,25 @@ def caseless(text: str) -> str:
     return text.casefold().replace("i\u0307", "i").replace("\u0131", "i")
 
 
+def spelt_in(text: str, part: str) -> str:
+    """A part of the composed text (NFC), as the text itself spells it."""
+    composed = normalize("NFC", text)
+    if text == composed:
+        return part
+
+    def place(count: int) -> int:
+        """Where so many characters of the composed text end."""
+        ends = range(len(text) + 1)
+        before = bisect_right(ends, count, key=lambda end: len(normalize("NFC", text[:end])))
+        return before - 1
+
+    start = composed.find(part)
+    return text[place(start) : place(start + len(part))]
+
+
 def words_of(text: str) -> list[str]:
     """The words of a text, without case, punctuation and spaces; the text itself if it has none."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = normalize("NFKC", text).casefold()
     return find_words(folded, rf"[^\W{UNSPACED}]") or [folded.strip()]
 
 
@@ -73,7 +95,7 @@ def _words(letter: str, least: int, *, marked: bool) -> re.Pattern[str]:
 def marks() -> re.Pattern[str]:
     """Matches a mark on a letter."""
     signs = map(chr, range(0x300, 0x10000))  # With those beyond, `re` would search the whole list.
-    return re.compile(f"[{''.join(s for s in signs if unicodedata.category(s)[0] == 'M')}]")
+    return re.compile(f"[{''.join(s for s in signs if category(s)[0] == 'M')}]")
 
 
 def telling_texts(fields: Mapping[str, object]) -> list[str]:

@@ -6,8 +6,12 @@ import json
 import re
 from collections.abc import Mapping
 from typing import Any
+from unicodedata import normalize
 
 import pytest
+
+from judge.records import read
+from judge.records.labels import joined
 
 from .conftest import cells
 from .typed import Typed
@@ -203,6 +207,34 @@ def test_answers_keep_the_letters_of_their_language(typed: Typed) -> None:
     assert [json.loads(line)["labels"]["label"] for line in lines] == answers
     told = typed.text("agreement", "t.csv", "--answers", "GROSS")[1]
     assert cells(told, "label", "all", "GROSS")[0][3] == "2"
+
+
+def test_an_accent_of_two_characters_is_one_in_ids_and_texts(typed: Typed) -> None:
+    """As macOS writes it, in names of files too, after which records are named."""
+    mails = [{"id": f"\u00e9{n}", "mail": f"Le caf\u00e9 num\u00e9ro {n}"} for n in range(3)]
+    rows = [
+        f"{mail['id']},polite,{who},,{mail['mail']},Poli ?,yes / no,yes,\n"
+        for mail in mails
+        for who in ("ann", "bo")
+    ]
+    rows[::2] = [normalize("NFD", row) for row in rows[::2]]
+    (typed.folder / "s.csv").write_text(SHEET + "".join(rows))
+    typed.write("r.jsonl", mails)
+    words = ("agreement", "s.csv", "--records", "r.jsonl", "-o", "m.jsonl")
+    code, out, told = typed.text(*words)
+    assert code == 0, told
+    assert cells(out, "polite", "all", "yes")[0][3:] == ["6", "100.0%", "3"]
+    labels = normalize("NFD", "id,label\n\u00e90,yes\n\u00e91,no\n\u00e92,yes\n")
+    (typed.folder / "l.csv").write_text(labels)
+    records = joined.with_labels(
+        [str(typed.folder / "r.jsonl")], str(typed.folder / "l.csv"), ["label"]
+    )
+    assert records[1] == []
+    typed.write("x.jsonl", [{"mail": "a", "land": name} for name in ("C\u00f4te", "Co\u0302te")])
+    told = typed.text("validate", "x.jsonl", "--test", "mail: {contains: a}", "--by", "land")[2]
+    assert cells(told, "C\u00f4te") == [["C\u00f4te", "2", "2"]], told
+    (typed.folder / "ne\u0301.jsonl").write_text('{"mail": "a"}\n')
+    assert [item.at_line for item in read(typed.folder / "ne\u0301.jsonl")] == ["n\u00e9.jsonl:1"]
 
 
 def test_gold_that_one_row_does_not_tell_is_anothers(typed: Typed) -> None:

@@ -31,7 +31,7 @@ def test_each_setting_has_its_value_and_its_source(
 ) -> None:
     monkeypatch.setenv("LAB_KEY", "secret-key-of-the-lab")
     monkeypatch.setenv("JUDGE_VOTES", "5")
-    typed.write("mine.toml", [], TOML)
+    typed.write("mine.toml", [], f"\ufeff{TOML}")  # As editors on Windows save it.
     words = ("config", "--config", "mine.toml", "--rounds", "7")
     code, out, told = typed.text(*words)
     assert code == 0 and "from mine.toml: fail_under, servers, timeout" in told

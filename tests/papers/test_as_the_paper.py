@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from judge.papers.cqbench_speech import speech_table
+from judge.papers.tasks import MeasuredAnswer
+from judge.verdict import AnswerOutcome
 from tests.cli.typed import Typed
 from tests.loopback import Asked, Loopback, embeds, says
 
@@ -146,6 +149,15 @@ def test_repaired_speech_is_less_like_its_value(
     assert (original["words"], refined["words"]) == ("2.500", "3.000")
     lines = [json.loads(line)["judge"] for line in typed.read("a.jsonl").splitlines()]
     assert [line["verdict"] for line in lines] == ["pass", "fail"], "further away is right"
+
+
+def test_speech_of_a_script_without_spaces_is_counted_by_letters() -> None:
+    """Of five letters, which are two, there are three runs of three, two of them different."""
+    fields = dict.fromkeys(("original", "refined"), "\u5531\u5440\u5531\u5440\u5531")
+    fields |= {"category": "social", "condition": "speech"}
+    answer = MeasuredAnswer(fields, AnswerOutcome.ANSWERED, "original")
+    cells = speech_table([answer]).rows[0].cells
+    assert [str(cells[name]) for name in ("words", "distinct-3")] == ["5.000", "0.400"]
 
 
 def test_cqbench_selection_has_the_scripts_score(typed: Typed) -> None:

@@ -97,6 +97,14 @@ def test_a_quote_stands_in_every_form_that_unicode_has(quote: str, text: str) ->
     assert letters(stands) == letters(quote)
 
 
+def test_a_number_is_the_same_in_the_digits_of_every_script() -> None:
+    arabic = "\u0639\u0627\u0645 \u0662\u0660\u0662\u0664\u060c \u0663\u066b\u0665"
+    assert words("2024", arabic) == "\u0662\u0660\u0662\u0664"
+    assert words("3.5", arabic) == "\u0663\u066b\u0665"
+    assert words("\u0967\u0968 km", "It is 12 km away.") == "12 km"  # Hindi
+    assert words("202", arabic) is None and words("2025", arabic) is None
+
+
 @pytest.mark.parametrize(
     ("quote", "text"),
     [

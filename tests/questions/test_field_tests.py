@@ -80,7 +80,9 @@ def told(test: dict[str, Any], content: Any) -> tuple[str, str | None, str | Non
         ({"length": {"least": "9", "most": "9"}}, MAIL, "pass", None, "9 words"),
         ({"length": {"most": "3"}}, "请等一等。", "fail", None, "4 words, not at most 3"),
         ({"length": {"most": "4", "of": "characters"}}, "cafe\u0301", "pass", None, "4 characters"),
-        ({"contains": "caf\u00e9"}, "Un cafe\u0301.", "pass", "caf\u00e9", None),
+        # Found in either form, and quoted as the text spells it.
+        ({"contains": "caf\u00e9"}, "Un cafe\u0301.", "pass", "cafe\u0301", None),
+        ({"not_regex": "\u00e9s"}, "Cafe\u0301s", "fail", "e\u0301s", "the pattern is found"),
         ({"one_of": ["cafe\u0301"]}, "caf\u00e9", "pass", None, None),
         ({"regex": "fe\u0301$"}, "caf\u00e9", "pass", "f\u00e9", None),
         ({"length": {"least": "4", "of": "characters"}}, "abc", "fail", None,

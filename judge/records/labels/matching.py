@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
+from unicodedata import normalize
 
 from judge.errors import UsageError
 from judge.records.answers import scalar_text, spelling
@@ -174,8 +175,8 @@ def _plain(text: str) -> str:
 
 
 def _letters(text: str) -> str:
-    """The text without blanks and the sheet's apostrophes."""
-    return _APOSTROPHES.sub("", "".join(text.split()))
+    """The text without blanks and the sheet's apostrophes, composed (NFC)."""
+    return _APOSTROPHES.sub("", normalize("NFC", "".join(text.split())))
 
 
 def _texts_in(content: Any) -> Iterator[str]:
