@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from traceback import walk_tb
 from typing import Any
 
 from judge.errors import DISTRIBUTION, UsageError
@@ -22,15 +23,51 @@ def names(group: str) -> tuple[str, ...]:
     return tuple(sorted({point.name for point in _installed().select(group=group)}))
 
 
-def load(group: str, name: str) -> Any:
-    """The object that an entry point names; None if there is no such name.
+def load(group: str, name: str, form: type = object) -> Any:
+    """The object that an entry point names, an instance or a subclass of `form`; None if there is
+    no such name.
 
     Raises:
-        ImportError: a library that it needs is missing.
-        UsageError: several packages claim the name, so it is unclear whose code would run.
+        ImportError: a library that judge's own one needs is missing.
+        UsageError: several packages claim the name, so it is unclear whose code would run; or
+            another package's cannot be loaded, or is something else.
     """
     point = _point(group, name)
-    return None if point is None else point.load()
+    if point is None:
+        return None
+    try:
+        found = point.load()
+    except Exception as error:
+        if _package(point) == DISTRIBUTION:
+            raise
+        raise _unusable(group, point, f"{type(error).__name__}: {error}") from error
+    if not isinstance(found, form) and not (isinstance(found, type) and issubclass(found, form)):
+        raise _unusable(group, point, f"{point.value} is no {form.__module__}.{form.__name__}")
+    return found
+
+
+def _unusable(group: str, point: EntryPoint, why: str) -> UsageError:
+    package = _package(point)
+    return UsageError(
+        f"{point.name} in {group}, of the package {package}, cannot be used: {why}; mend "
+        f"{package}, or uninstall it"
+    )
+
+
+def owner(error: BaseException) -> str:
+    """The package in whose code an unexpected error arose: judge, or that of a plug-in."""
+    owners = {
+        point.module.partition(".")[0]: _package(point)
+        for group in _installed().groups
+        if group.startswith("judge.")
+        for point in _installed().select(group=group)
+    }
+    modules = (
+        str(frame.f_globals.get("__name__")).partition(".")[0]
+        for frame, _ in walk_tb(error.__traceback__)
+    )
+    found = [owners[module] for module in modules if module in owners]
+    return found[-1] if found else DISTRIBUTION
 
 
 def packages(group: str, values: Iterable[str]) -> dict[str, str]:

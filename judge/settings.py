@@ -389,7 +389,7 @@ _GROUP = "judge.settings"
 if TYPE_CHECKING:
     Settings = CoreSettings
 else:
-    _declared = [plugins.load(_GROUP, name) for name in plugins.names(_GROUP)]
+    _declared = [plugins.load(_GROUP, name, Options) for name in plugins.names(_GROUP)]
     Settings = create_model("Settings", __base__=(*_declared, CoreSettings), __module__=__name__)
     Settings.__doc__ = "The settings of a run: those of every run, and those of workflows."
 

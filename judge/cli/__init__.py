@@ -12,10 +12,11 @@ from typing import Annotated
 
 import typer
 
+from judge import plugins
 from judge.cli.commands import Commands
 from judge.cli.options import HelpAllOfGroup
 from judge.cli.printing import drop_stdout, guard_streams, print_message, print_output
-from judge.errors import Exit, JudgeError, unwritable
+from judge.errors import DISTRIBUTION, Exit, JudgeError, unwritable
 from judge.langsmith import guard_tracing
 from judge.redact import guard_process, redacted
 from judge.version import __version__
@@ -124,10 +125,13 @@ def _ended(step: Callable[[], object]) -> int | str | None:
         if os.environ.get("JUDGE_DEBUG", "") not in ("", "0"):
             print_output(redacted("".join(traceback.format_exception(error))), err=True)
         message = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
-        print_message(
-            f"unexpected error, a fault in judge {__version__}: {message}. Please report it with "
-            "the command and what JUDGE_DEBUG=1 shows"
-        )
+        owner = plugins.owner(error)
+        if owner == DISTRIBUTION:
+            owner = f"judge {__version__}"
+            message += ". Please report it with the command and what JUDGE_DEBUG=1 shows"
+        else:
+            message += "; JUDGE_DEBUG=1 shows where"
+        print_message(f"unexpected error, a fault in {owner}: {message}")
         return int(Exit.INTERNAL)
     return int(Exit.OK)
 

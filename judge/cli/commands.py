@@ -14,6 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from judge import plugins
 from judge.cli.options import HELP_ALL, HelpAllOfGroup, parsed
+from judge.errors import UsageError
 
 BUILT_IN = (
     *("validate", "plan", "calibrate", "serve", "label", "review", "agreement", "compare"),
@@ -117,12 +118,18 @@ class Commands(TyperGroup):
 def _module(name: str) -> Any:
     if name in BUILT_IN:
         return import_module(f"judge.cli.{name}")
-    return plugins.load(ENTRY_POINTS, name)
+    module = plugins.load(ENTRY_POINTS, name)
+    if module is not None and not hasattr(module, "command") and not hasattr(module, "app"):
+        raise UsageError(f"{name}: {module.__name__} has no function `command`")
+    return module
 
 
 def _summary(name: str) -> str:
     """The first sentence of a command's help."""
-    module = _module(name)
+    try:
+        module = _module(name)
+    except UsageError as error:  # Another package's; the other commands can be used.
+        return str(error)
     text = module.app.info.help if hasattr(module, "app") else module.command.__doc__
     return cleandoc(text or "").partition("\n\n")[0].removesuffix(".") + "."
 
@@ -139,7 +146,7 @@ def _built(name: str, module: Any) -> Any:
         app.callback()(_group)
     else:
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(name, epilog=module.EPILOG)(module.command)
+        app.command(name, epilog=getattr(module, "EPILOG", None))(module.command)
     for info in app.registered_commands:
         info.cls, info.callback = Command, parsed(info.callback)
     app._add_completion, app.rich_markup_mode = False, None

@@ -50,7 +50,7 @@ def load_generator(name: str) -> Generator:
     """The generator with this name, or that of a recipe (a YAML file); raises UsageError."""
     if name.endswith((".yaml", ".yml")):
         return load_recipe(name)
-    generator: Generator | None = plugins.load(GENERATORS, name)
+    generator: Generator | None = plugins.load(GENERATORS, name, Generator)
     if generator is None:
         names = ", ".join(plugins.names(GENERATORS)) or "none"
         raise UsageError(f"no set is called {name!r}; there are {names}, or name a FILE.yaml")

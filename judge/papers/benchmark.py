@@ -129,7 +129,7 @@ class Benchmark:
 
 def load_benchmark(name: str) -> Benchmark:
     """The benchmark with this name; raises UsageError."""
-    benchmark: Benchmark | None = plugins.load(BENCHMARKS, name)
+    benchmark: Benchmark | None = plugins.load(BENCHMARKS, name, Benchmark)
     if benchmark is None:
         names = plugins.names(BENCHMARKS)
         raise UsageError(f"no benchmark is called {name!r}; {meant(name, names)}")

@@ -306,5 +306,5 @@ def whole_reply(reply: str, form: type[Reply]) -> str:
 @lru_cache(maxsize=256)
 def form_of(name: str | None) -> type[Reply] | None:
     """The reply form with this name; None if `name` is None or unknown."""
-    form: type[Reply] | None = plugins.load(_FORMS, name) if name else None
+    form: type[Reply] | None = plugins.load(_FORMS, name, Reply) if name else None
     return form

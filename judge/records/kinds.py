@@ -148,7 +148,7 @@ def kind_named(name: str) -> RecordKind:
     """The kind with this name; UsageError if there is none."""
     if name == RECORD:
         return RecordKind({"id": identifier})
-    kind: RecordKind | None = plugins.load(_GROUP, name)
+    kind: RecordKind | None = plugins.load(_GROUP, name, RecordKind)
     if kind is None:
         kinds = ", ".join(kind_names())
         raise UsageError(f"no kind of records is called {name!r}; there are {kinds}")

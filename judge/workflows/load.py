@@ -34,7 +34,7 @@ def load_workflow(name: str) -> Workflow:
     path, _, variable = name.rpartition(":")
     if path.endswith(".py"):
         return _from_file(Path(path).absolute(), variable)
-    workflow: Workflow | None = plugins.load(WORKFLOWS, name)
+    workflow: Workflow | None = plugins.load(WORKFLOWS, name, Workflow)
     if workflow is None:
         raise UsageError(f"no workflow is called {name!r}; {meant(name, workflow_names())}")
     return workflow

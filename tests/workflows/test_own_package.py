@@ -1,4 +1,4 @@
-"""A package's own kind of records, with its workflow and settings."""
+"""A package's own kind of records, with its workflow and settings; and packages that are broken."""
 
 from __future__ import annotations
 
@@ -64,3 +64,48 @@ def test_one_module_declares_kind_workflow_and_settings(tmp_path: Path) -> None:
         assert done.returncode in (0, 3), done.stderr.decode()
         (check,) = json.loads(done.stdout)["judge"]["checks"]
         assert (check["check"], check["verdict"]) == ("cooked", verdict)
+
+
+@pytest.mark.parametrize(
+    ("group", "code", "words", "told"),
+    [
+        (
+            "settings",
+            "import absent",
+            "plan r.jsonl",
+            "mine in judge.settings, of the package mine,",
+        ),
+        ("workflows", "", "plan r.jsonl --workflow mine", "module 'mine' has no attribute 'mine'"),
+        (
+            "kinds",
+            "mine = 3",
+            "plan r.jsonl --ask a?",
+            "mine:mine is no judge.records.kinds.RecordK",
+        ),
+        ("commands", "1 +", "mine", "SyntaxError: invalid syntax (mine.py, line 1); mend mine, or"),
+        ("commands", "1 +", "-h", "Judge records; write each back"),
+        (
+            "labels",
+            """from judge.records.labels.items import LabelSet
+class mine(LabelSet):
+    def items(self, item, fields): return fields["ratings"]""",
+            "agreement mine:r.jsonl",
+            "unexpected error, a fault in mine: KeyError: 'ratings'; JUDGE_DEBUG=1 shows where",
+        ),
+    ],
+)
+def test_a_broken_package_is_named(
+    tmp_path: Path, group: str, code: str, words: str, told: str
+) -> None:
+    (tmp_path / "mine.py").write_text(code)
+    about = tmp_path / "mine-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
+    at = "mine" if group == "commands" else "mine:mine"
+    (about / "entry_points.txt").write_text(f"[judge.{group}]\nmine = {at}\n")
+    (tmp_path / "r.jsonl").write_text('{"text": "a", "labels": {"q": "yes"}}\n')
+    command = [sys.executable, "-m", "judge", *words.split()]
+    env = {**os.environ, "PYTHONPATH": str(tmp_path), "COLUMNS": "200"}
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert told in done.stdout + done.stderr
+    assert "fault in judge" not in done.stderr

@@ -90,7 +90,9 @@ def read_labels(
     roles = {role: column for role, column in columns.items() if role in ROLES}
     renames = {name: column for name, column in columns.items() if name not in ROLES}
     if name and name not in _FORMS:
-        form: type[LabelSet] = Own if name == "own" else plugins.load("judge.labels", name)
+        form: type[LabelSet] = (
+            Own if name == "own" else plugins.load("judge.labels", name, LabelSet)
+        )
         files = [Path(path)]
         if form.files and files[0].is_dir():
             paths = chain.from_iterable(sorted(files[0].glob(pattern)) for pattern in form.files)
