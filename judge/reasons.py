@@ -31,14 +31,15 @@ def reason_of(decided: Sequence[Check], notes: Sequence[str] = ()) -> str | None
     if against:
         verdict = worst(check.verdict for check in against)
         first = next(check for check in against if check.verdict is verdict)
-        parts = [f"{first.name}: {_short(first)}{_evidence(first)}"]
-        parts += [f"{check.name}: {_short(check)}" for check in against if check is not first]
+        parts = [f"{first.name}: {in_short(first)}{_evidence(first)}"]
+        parts += [f"{check.name}: {in_short(check)}" for check in against if check is not first]
     elif decided and all(check.verdict is Verdict.SKIPPED for check in decided):
         parts = ["no check could be made"]
     return _clip("; ".join([*parts, *notes]), MAX_LENGTH) or None
 
 
-def _short(check: Check) -> str:
+def in_short(check: Check) -> str:
+    """A check's verdict in a few words: the answer or score, or why it is undecided."""
     verdicts, undecided = check.verdicts(), check.verdict is Verdict.ABSTAIN
     if None not in verdicts and (undecided or check.verdict is Verdict.FAIL):
         count = sum(verdict is check.verdict for verdict in verdicts.values())

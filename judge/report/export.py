@@ -22,13 +22,13 @@ from jinja2 import Environment
 
 from judge.errors import UsageError, missing_extra
 from judge.judgement import Judgement, named_beside, verdict_columns
-from judge.reasons import reason_of
+from judge.reasons import in_short, reason_of
 from judge.records.lines import Line
 from judge.redact import cells_in_utf8, in_utf8, names_in_utf8, printable
 from judge.report.overview import empty_summary
 from judge.run.description import RunDescriptions
 from judge.stats.intervals import percent
-from judge.verdict import UNDECIDED, Verdict
+from judge.verdict import UNDECIDED, Answer, Check, Verdict
 
 Judged = Iterable[tuple[Line, Judgement]]
 
@@ -114,10 +114,17 @@ def _findings(judgement: Judgement) -> list[_Finding]:
             why = (reason_of([check]) or "").removeprefix(f"{check.name}: ")
         entry = best.value if best else None
         if best and (best.quote or best.reason):
-            findings.append(_Finding(check.name, entry, best.quote, best.reason, own=False))
+            told = _reason(check, best)
+            findings.append(_Finding(check.name, entry, best.quote, told, own=False))
         else:
             findings.append(_Finding(check.name, entry, None, why, own=True))
     return findings or [_Finding(None, None, None, reason, own=True)]
+
+
+def _reason(check: Check, best: Answer) -> str | None:
+    """The reason of a check's best evidence, after why the check is undecided, if it is."""
+    why = in_short(check) if check.verdict is Verdict.ABSTAIN and check.votes else None
+    return ": ".join(part for part in (why, best.reason) if part and part != check.verdict) or None
 
 
 def _error(judgement: Judgement) -> str | None:

@@ -252,6 +252,27 @@ def test_all_checks_that_failed_are_named(judge: Typed) -> None:
     assert (row["judge.failed"], row["judge.undecided"]) == ("short, polite, facts", "clear")
 
 
+def test_an_undecided_check_says_why_beside_its_evidence(judge: Typed) -> None:
+    """Else the reason of one order, or of one judge, would read as that of the abstention."""
+    said = [{"verdict": "abstain", "answer": "new", "reason": "It thanks."}]
+    torn = check("better", "abstain", reason="the orders disagree", evidence=said)
+    no = [{"verdict": "fail", "answer": "no", "reason": "It is curt."}]
+    split = check("kind", "abstain")
+    split["votes"] = [
+        {"model": "m:a", "verdict": "fail", "evidence": no},
+        {"model": "m:b", "verdict": "pass", "evidence": [{"verdict": "pass", "answer": "yes"}]},
+    ]
+    judge.write("open.jsonl", [record("abstain", torn), record("abstain", split)])
+    messages = [
+        case[0].get("message")
+        for case in ElementTree.fromstring(export(judge, "o.xml", "open.jsonl"))[0]
+    ]
+    assert messages == [
+        "abstained – the orders disagree: It thanks.",
+        "abstained – undecided (1 fail, 1 pass): It is curt.",
+    ]
+
+
 def test_the_step_summary_counts_and_quotes_and_renders_no_markup(judge: Typed) -> None:
     text = export(judge, "o.md").decode()
     assert text.startswith("### judge: 1 of 5 records pass (20.0%)\n")
