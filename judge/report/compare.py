@@ -5,7 +5,7 @@ Runs are paired item by item (`judge.report.runs`).
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, product
@@ -27,7 +27,6 @@ from judge.report.runs import (
     read_run,
 )
 from judge.report.table import Cell, Table, TableRow, stacked
-from judge.run.description import RunDescriptions
 from judge.stats.bootstrap import (
     FEWEST,
     Resamples,
@@ -348,15 +347,20 @@ def _notes(runs: Mapping[str, Run], series: Mapping[str, Series]) -> Iterator[st
 
 
 def _other_questions(runs: Mapping[str, Run]) -> Iterator[str]:
-    """A note for each check of which the runs' descriptions have different questions."""
-    by_check: dict[str, dict[str, str]] = {}
+    """A note for each check of which the runs' descriptions have different questions or answers, or
+    others that pass."""
+    by_check: dict[tuple[str, str], dict[str, str]] = defaultdict(dict)
     for letter, run in runs.items():
-        for check, question in RunDescriptions.beside(run.source).questions.items():
-            by_check.setdefault(check, {})[letter] = question
-    for check, questions in by_check.items():
-        if len({*questions.values()}) > 1:
-            texts = ", ".join(f"{letter} {clip(text)}" for letter, text in questions.items())
-            yield f"check {check}: the runs asked different questions: {texts}"
+        for check, question in run.descriptions.questions.items():
+            by_check["asked different questions", check][letter] = question
+        for check, rubric in run.descriptions.rubrics.items():
+            by_check["have different answers", check][letter] = ", ".join(rubric.answers)
+            passes = "none" if rubric.rule.counts else ", ".join(rubric.passes)
+            by_check["let different answers pass", check][letter] = passes
+    for (differ, check), texts in by_check.items():
+        if len({*texts.values()}) > 1:
+            told = ", ".join(f"{letter} {clip(text)}" for letter, text in texts.items())
+            yield f"check {check}: the runs {differ}: {told}"
 
 
 def _paper_tables(name: str, runs: Mapping[str, Run], keys: Sequence[str]) -> list[Table]:

@@ -198,8 +198,8 @@ def render(
     whole, *parts = (
         Overview(empty_summary(described, by), described) for _ in range(1 + len(lines.names))
     )
-    first_run = Run(lines.names[0])
-    runs = [first_run, *(Run(name, first_run) for name in lines.names[1:])]
+    first_run = Run(lines.names[0], described)
+    runs = [first_run, *(Run(name, described, first_run) for name in lines.names[1:])]
     records = _Records(limit, runs, described)
     first: Line | None = None
     alike = 1 < len(runs) <= len(ascii_uppercase)

@@ -18,6 +18,7 @@ from judge.records import content_hash, read
 from judge.records.answers import scalar_text
 from judge.records.base import own_id
 from judge.records.lines import Line
+from judge.run.description import RunDescriptions
 from judge.verdict import UNDECIDED, AnswerOutcome
 
 ItemScore = float | str
@@ -57,15 +58,18 @@ class Run:
     """A file of output lines; `made_by` is its benchmark or workflow. The command is not known:
     lines of `judge score` are those of `judge evaluate`.
 
-    `unread` counts lines about input that could not be read. `first` is the run, read before, whose
-    keys items have that are in both.
+    `unread` counts lines about input that could not be read. `described` has the descriptions of
+    runs, these lines' among them. `first` is the run, read before, whose keys items have that are
+    in both.
     """
 
     source: str
+    described: RunDescriptions = RunDescriptions()  # noqa: RUF009 (frozen)
     first: Run | None = None
     made_by: str = ""
     entries: dict[str, RunItem] = field(default_factory=dict)
     unread: int = 0
+    _marks: dict[str | None, None] = field(default_factory=dict)
     _counts: Counter[str] = field(default_factory=Counter)
     _contents: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
 
@@ -73,6 +77,11 @@ class Run:
     def series(self) -> list[str]:
         """All series, in the order in which they first appear."""
         return list(dict.fromkeys(name for e in self.entries.values() for name in e.marks))
+
+    @property
+    def descriptions(self) -> RunDescriptions:
+        """The descriptions of the runs that made these lines."""
+        return self.described.among(self._marks)
 
     def add(self, line: Line, where: str) -> str:
         """Add a line's item, if it has one, and return the key by which runs pair the line.
@@ -91,6 +100,7 @@ class Run:
         if self.made_by not in ("", made_by):
             raise UsageError(f"{where}: is of {made_by}, earlier lines are of {self.made_by}")
         self.made_by = made_by
+        self._marks[line.fingerprint] = None
         if entry.answer is None:
             key = self._paired(key, content_hash(entry.fields))
         elif key in self.entries:
@@ -125,7 +135,7 @@ def read_run(source: str, first: Run | None = None) -> Run:
         UsageError: it cannot be read, a line is no output line, lines are of different benchmarks
             or workflows, or nothing in it is an item.
     """
-    run = Run(source, first)
+    run = Run(source, RunDescriptions.beside(source), first)
     for item in read(source):
         where = f"{source}, line {item.line}"
         if item.fields is None:

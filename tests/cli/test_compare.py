@@ -102,6 +102,24 @@ def test_runs_that_asked_different_questions_are_told(typed: Typed) -> None:
     assert "different questions" not in typed.text("compare", "a.jsonl", "c.jsonl")[2]
 
 
+def test_runs_with_other_answers_or_another_bound_are_told_also_on_the_page(typed: Typed) -> None:
+    typed.write("r.jsonl", [{"id": "a", "text": "Roses."}])
+    said = {"quote": None, "reason": "So.", "answer": "4"}
+    judge = typed.script("judge.yaml", [{"reply": said}])
+    (typed.folder / "runs").mkdir()
+    for out, answers, bound in (("a", "1-5", ">= 3"), ("b", "1-10", ">= 5")):
+        words = ("validate", "r.jsonl", "--ask", "Clear?", "--on", "text", "--answers", answers)
+        assert (
+            typed(*words, "--pass", bound, "-m", judge, "-o", f"runs/{out}.jsonl").returncode == 0
+        )
+    files = ("runs/a.jsonl", "runs/b.jsonl")
+    notes = " ".join(typed.text("compare", *files)[2].split())
+    assert "check question: the runs have different answers: A '1, 2, 3, 4, 5', B '1, 2," in notes
+    assert "check question: the runs let different answers pass: A '>= 3', B '>= 5'" in notes
+    assert typed("report", *files, "-o", "page.html").returncode == 0
+    assert "let different answers pass" in typed.read("page.html").decode()
+
+
 def test_bad_usage(typed: Typed) -> None:
     typed.write("other.jsonl", answers("11", benchmark="cali"))
     typed.write("plain.jsonl", [{"id": "n0", "story": "Ann greets."}])
