@@ -226,6 +226,13 @@ class Line:
         return Judgement.model_validate({**self.content, **changes})
 
 
+def has_entries(check: Mapping[str, Any]) -> bool:
+    """Whether a check, as in the output line, is on the entries of a list. A person's check has its
+    answers to them without votes."""
+    parts = (check, *(check.get("votes") or ()))
+    return any("value" in answer for part in parts for answer in part.get("evidence") or ())
+
+
 def _short(content: Any) -> str:
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
     return text if len(text) <= _ANSWER else f"{text[:_ANSWER]}…"

@@ -236,26 +236,33 @@ def _only_answered(items: Series) -> bool:
 def _answer_tables(
     parts: Mapping[tuple[str, ...], Sequence[str]], runs: Mapping[str, Run], by: Sequence[str]
 ) -> Iterator[Table]:
-    """Of questions whose answers have names: how often each later run has A's answer, and which
-    answers became which; by stratum, of the items with these keys."""
+    """Of questions whose answers have names: how often each later run has A's answer (to a record,
+    or to an entry of its list), and which answers became which; by stratum, of the items with these
+    keys."""
     entries = [run.entries for run in runs.values()]
     shares, changes = list[TableRow](), list[TableRow]()
-    names = dict.fromkeys(
-        name for of_run in entries for item in of_run.values() for name in item.answers
-    )
+    told = [item.answers.items() for of_run in entries for item in of_run.values()]
+    names = dict.fromkeys(n for items in told for n, answers in items if any(answers.values()))
+    # A record with an empty list has no entry.
+    of_entries = {n for items in told for n, answers in items if answers.keys() - {None}}
     for (name, (labels, keys)), run in product(product(names, parts.items()), [*runs][1:]):
         first, later = runs["A"].entries, runs[run].entries
-        all_keys = [key for key in keys if f"check {name}" in first[key].marks | later[key].marks]
-        common = [key for key in all_keys if name in first[key].answers.keys() & later[key].answers]
-        pairs = [(first[key].answers[name], later[key].answers[name]) for key in common]
+        units = [
+            (first[key].cluster, one.get(value), two.get(value))
+            for key in keys
+            for one, two in [[run[key].answers.get(name, {}) for run in (first, later)]]
+            for value in dict.fromkeys((*one, *two))
+            if value is not None or name not in of_entries
+        ]
+        pairs = [(cluster, a, b) for cluster, a, b in units if a is not None and b is not None]
         if not pairs:
             continue
-        resamples = Resamples([first[key].cluster for key in common], fewest=FEWEST)
-        share = share_estimate([float(a == b) for a, b in pairs], resamples)
-        cells: dict[str, Cell] = {"pairs": len(pairs), "of": len(all_keys)}
-        cells["same answer"] = replace(share, of=len(all_keys))
+        resamples = Resamples([cluster for cluster, *_ in pairs], fewest=FEWEST)
+        share = share_estimate([float(a == b) for _, a, b in pairs], resamples)
+        cells: dict[str, Cell] = {"pairs": len(pairs), "of": len(units)}
+        cells["same answer"] = replace(share, of=len(units))
         shares.append(TableRow((name, *labels, run), cells))
-        counts = Counter((a, b) for a, b in pairs if a != b)
+        counts = Counter((a, b) for _, a, b in pairs if a != b)
         changes += (
             TableRow((name, *labels, run, *change), {"items": count})
             for change, count in counts.most_common()

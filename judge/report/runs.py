@@ -17,9 +17,9 @@ from judge.errors import UsageError
 from judge.records import content_hash, read
 from judge.records.answers import scalar_text
 from judge.records.base import own_id
-from judge.records.lines import Line
+from judge.records.lines import Line, has_entries
 from judge.run.description import RunDescriptions
-from judge.verdict import UNDECIDED, AnswerOutcome
+from judge.verdict import UNDECIDED, AnswerOutcome, Check
 
 ItemScore = float | str
 """An item's score in one series, or why it has none. It is in [0, 1], or on its rubric's scale."""
@@ -42,15 +42,15 @@ _PLACE = re.compile(r":\d+$")  # The name of a record without an id, or with a r
 @dataclass(frozen=True, slots=True)
 class RunItem:
     """One item of a run: its marks by series, the cluster that it is resampled with, its gold, for
-    a benchmark the line with its answer, the fields of the record or item, and by check the answer
-    of a question whose answers have names."""
+    a benchmark the line with its answer, the fields of the record or item, and by check and entry
+    (None: the record) the answer, if the question's answers have names and it is decided."""
 
     marks: dict[str, ItemScore]
     cluster: str
     gold: Any = None
     answer: Line | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
-    answers: Mapping[str, str] = field(default_factory=dict)
+    answers: Mapping[str, Mapping[str | None, str | None]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -184,9 +184,17 @@ def _record(line: Line) -> tuple[str, RunItem]:
     text = None if _PLACE.search(name) else name
     id = text or scalar_text(fields.get("id")) or own_id(fields)
     key = f"id {id}" if id else f"content {content_hash(fields)}"
-    answers = {n: str(check["answer"]) for n, check in checks if check.get("answer") is not None}
+    answers = {name: _answers_of(check) for name, check in checks}
     cluster = scalar_text(line.fields.get("row")) or key
     return key, RunItem(marks, cluster, fields=fields, answers=answers)
+
+
+def _answers_of(check: Mapping[str, Any]) -> dict[str | None, str | None]:
+    if not has_entries(check):
+        answer = check.get("answer")
+        return {None: None if answer is None else str(answer)}
+    outcomes = Check.model_validate(check).outcomes()
+    return {value: said for value, (_, said) in outcomes.items() if value is not None}
 
 
 def _mark(verdict: str) -> ItemScore:

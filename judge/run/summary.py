@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TYPE_CHECKING, Any, get_args
 
 from judge.errors import RateLimited, Refused, ServerFault, Trouble
 from judge.judging.answer_reader import FAR, ORDERS_DISAGREE
 from judge.judging.judge import NOTHING_READ, QUOTE_NOT_FOUND
 from judge.judging.prompts import LACKS
-from judge.records.lines import Line
+from judge.records.lines import Line, has_entries
 from judge.run.people import ByPeople
 from judge.run.slices import ScoreSums, Slice, Slices, decided_score
 from judge.run.votes import CheapVotes, PanelVotes, count_votes
@@ -152,9 +151,7 @@ class Summary:
         if answer := check.get("answer"):
             self.answers[name][answer] += 1
         votes = check.get("votes") or ()
-        # A person's check has its answers to the entries without votes.
-        parts = chain((check,), votes)
-        if any("value" in answer for part in parts for answer in part.get("evidence") or ()):
+        if has_entries(check):
             for outcome, said in Check.model_validate(check).outcomes().values():
                 self.entries[name][outcome] += 1
                 if said:

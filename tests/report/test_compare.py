@@ -394,3 +394,36 @@ def test_answers_that_only_count_are_compared_answer_by_answer(tmp_path: Path) -
     assert not any("left out" in note for note in found.notes)
     words = str(found).split()
     assert "Mean" not in words and " ".join(words).endswith("tone B warm cold 1 tone B warm rude 1")
+
+
+def test_answers_to_entries_are_compared_entry_by_entry(tmp_path: Path) -> None:
+    """Of three entries one is undecided in the second run; a record with an empty list has none."""
+
+    def run(name: str, *said: str | None) -> str:
+        evidence = [
+            {"value": f"claim {n}", "verdict": "answered" if a else "abstain"}
+            | ({"answer": a} if a else {})
+            for n, a in enumerate(said)
+        ]
+        vote = {"model": "m:a", "verdict": "abstain", "evidence": evidence}
+        check = {
+            "check": "mood",
+            "verdict": "abstain",
+            "votes": [vote],
+            "counted": ["warm", "rude"],
+        }
+        empty = {"check": "mood", "verdict": "abstain", "votes": []}
+        rows = [
+            record("abstain", judge={"checks": [c]}, id=str(n))
+            for n, c in enumerate([check, empty])
+        ]
+        return write(tmp_path / name, rows)
+
+    found = compare([run("a", "warm", "rude", "rude"), run("b", "warm", "warm", None)])
+    (alike,) = found.tables[1].rows
+    assert (alike.cells["pairs"], alike.cells["of"], alike.cells["same answer"].value) == (
+        2,
+        3,
+        0.5,
+    )
+    assert [one.labels for one in found.tables[2].rows] == [("mood", "B", "rude", "warm")]
