@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
+from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judge.digest import digest
@@ -140,13 +141,14 @@ class PanelVotes:
 
     @property
     def effective(self) -> tuple[int, float] | None:
-        """How many judges were asked about every unit, and how many independent ones they are worth
-        at least; None if no pair has a kappa."""
+        """How many judges that answer were asked about every unit, and how many independent ones
+        they are worth at least; None if a pair of them has no kappa: it may always agree."""
         from judge.stats.pairs import effective_votes
 
-        whole = sum(self.asked[judge] == self.units for judge in self.asked)
-        kappas = [pair.kappa.value for pair in self.pairs if pair.kappa.value is not None]
-        worth = effective_votes(whole, kappas)
+        whole = sum(self.asked[judge] == self.units for judge in self.asked if self.decided(judge))
+        everywhere = [pair.kappa.value for pair in self.pairs if not pair.in_part]
+        kappas = [kappa for kappa in everywhere if kappa is not None]
+        worth = effective_votes(whole, kappas) if len(kappas) == comb(whole, 2) else None
         return None if worth is None else (whole, worth)
 
     def says(self, judge: str) -> str:

@@ -75,6 +75,24 @@ def test_what_another_judge_was_asked_again_is_no_kappa_of_the_others(typed: Typ
     assert "agree in" not in words and "independent" not in words
 
 
+def test_judges_that_never_answer_or_never_differ_are_not_counted_as_independent(
+    typed: Typed,
+) -> None:
+    """c and d pass all ten records, so nothing says how far they depend on each other; without d,
+    e never answers, and two judges of three are counted."""
+    typed.script("d.yaml", [{"reply": answer("yes")}])
+    typed.script("e.yaml", [{"text": "no reply"}])
+    many = (*THREE, "--all", "--all-votes", "-m", "scripted:d.yaml", "-o", "o.jsonl")
+    words = " ".join(typed.text(*many)[2].split())
+    assert "scripted:d.yaml agree in 10 of 10, kappa undefined" in words
+    assert "independent votes" not in words
+    mute = (*TWO, "--all-votes", "-m", "scripted:e.yaml", "-o", "m.jsonl")
+    words = " ".join(typed.text(*mute)[2].split())
+    assert "scripted:e.yaml decides nothing" in words
+    # 2 / (1 + 1/6)
+    assert "2 judges count for about 1.7 independent votes or more" in words
+
+
 def test_labels_and_scores_of_judges(typed: Typed) -> None:
     for name, words in (("a", "123"), ("b", "133")):
         replies = [{"when": {"id": f"r{n}"}, "reply": answer(word)} for n, word in enumerate(words)]
