@@ -55,6 +55,13 @@ class TypedQuestion:
     kind: QuestionKind
     choices: tuple[Choice, ...]
 
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts of its parts."""
+        meanings = (choice.meaning or "" for choice in self.choices)
+        names = (choice.name for choice in self.choices)
+        return (*self.state, *self.state.values(), self.instructions, *names, *meanings)
+
 
 class Prompt(tuple[Message, ...]):
     """Chat messages with the hash of their text, computed once: many calls share a prompt.
@@ -125,6 +132,12 @@ class Call:
     @property
     def prompt(self) -> Prompt:
         return self.messages if isinstance(self.messages, Prompt) else Prompt(self.messages)
+
+    def sent(self, *, decides: bool) -> tuple[str, ...]:
+        """The texts that a model gets: a decision model's are those of the typed question."""
+        if decides and (question := self.prompt.typed) is not None:
+            return question.texts
+        return tuple(message["content"] for message in self.messages)
 
     @property
     def steady(self) -> bool:

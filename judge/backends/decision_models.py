@@ -307,8 +307,6 @@ class DecisionBackend:
         completion = Completion("")
         try:
             reply = orjson.loads(response.body)
-            if error := error_within(reply, source, self._http.redact):
-                raise error
             usage = mapping_of(reply.get("usage"))
             details = mapping_of(usage.get("input_tokens_details"))
             completion = Completion(
@@ -318,6 +316,9 @@ class DecisionBackend:
                 cached_tokens=count_of(details.get("cached_tokens")),
                 model=name_of(reply.get("model"), self._redact),
             )
+            if error := error_within(reply, source, self._http.redact):
+                error.tokens = completion.input_tokens, completion.output_tokens
+                raise error
             answer = self._dialect.answer(reply)
         except (LookupError, TypeError, AttributeError, ValueError):
             text = self._http.redact(complaint(response.body)[0])

@@ -155,7 +155,11 @@ class OpenAIBackend:
 
     @adaptations.setter
     def adaptations(self, state: AdaptationState) -> None:
-        self._adaptations.state = self._adaptations.kept = dict(state)
+        # The state may be of a run with another --max-tokens.
+        state = {**self._usual(), **state}
+        if self._request.exact:
+            state.pop("thinking_tokens", None)
+        self._adaptations.state = self._adaptations.kept = state
 
     def limit(self, call: Call) -> int:
         """Token limit of the reply, as sent to the server."""

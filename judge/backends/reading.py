@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from operator import itemgetter
 from typing import Any, Literal
 
 from judge.backends.base import Call, Completion
@@ -192,12 +191,13 @@ def answer_of(call: Call, completion: Completion) -> Completion:
 # ---------------------------------------------------------------- tokens
 
 
-def counted(call: Call, completion: Completion) -> Completion:
-    """The completion, with an estimate of the tokens that the server did not report."""
+def counted(call: Call, completion: Completion, sent: Sequence[str]) -> Completion:
+    """The completion, with an estimate of the tokens that the server did not report; `sent` are the
+    texts that it read."""
     text = completion.text if call.layer is None else ""
     if completion.input_tokens and (completion.output_tokens or not text):
         return completion
-    length = sum(len(message["content"]) for message in call.messages)
+    length = sum(map(len, sent))
     return replace(
         completion,
         input_tokens=completion.input_tokens or length // CHARACTERS_PER_TOKEN + 1,
@@ -212,13 +212,13 @@ def fewest_tokens(text: str) -> int:
     return len(_WORDS.findall(spaced)) + unspaced // CHARACTERS_PER_TOKEN
 
 
-def cut(call: Call, completion: Completion) -> str | None:
-    """How much of a prompt was read if the server cut it; None if it read all of it."""
+def cut(sent: Iterable[str], completion: Completion) -> str | None:
+    """How much of the texts sent was read if the server cut them; None if it read all of them."""
     tokens = completion.input_tokens
     # Some servers count cached tokens separately.
     if (cached := completion.cached_tokens or 0) > tokens:
         tokens += cached
-    text = "\n".join(map(itemgetter("content"), call.messages))
+    text = "\n".join(sent)
     if tokens < _MIN_READ or len(text) < (tokens + _MIN_LOST) * CHARACTERS_PER_TOKEN:
         return None
     fewest = fewest_tokens(text)

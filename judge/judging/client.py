@@ -173,7 +173,7 @@ class Client:
             if not completion.text:
                 detail = f"the reply has no text: thoughts may have taken its {limit} tokens"
             return "truncated", f"{detail}; --max-tokens N allows more"
-        loss = cut(call, completion)
+        loss = cut(call.sent(decides=self.decides), completion)
         return ("the prompt was cut", loss) if loss else None
 
     async def _valid(
@@ -295,7 +295,7 @@ class Client:
         if completion.finish_reason in ("refusal", "invalid"):
             refused = completion.finish_reason == "refusal"
             problem = "refused" if refused else "invalid", completion.text[:200]
-        elif loss := cut(call, completion):
+        elif loss := cut(call.sent(decides=self.decides), completion):
             problem = "the prompt was cut", loss
         if problem is not None:
             await self._completions.drop(attempts)

@@ -142,6 +142,7 @@ class Transport:
         self.price = price
         self._backend, self._budget, self._backoff = backend, budget, backoff
         self._free = price is not None and price.of(1, 1) == 0
+        self._decides: bool = getattr(backend, "decides", False)
         self._starting = backend if isinstance(backend, Starting) else None
         self._timeout = timeout if backend.slots is None else None
         self.canary = self._small_call if remote and self._timeout is not None else None
@@ -179,7 +180,7 @@ class Transport:
                     except TimeoutError as error:
                         text = f"no answer within {self._timeout:g} s (--timeout)"
                         raise NoReply(text) from error
-                    completion = answer_of(call, counted(call, completion))
+                    completion = answer_of(call, counted(call, completion, self._sent(call)))
                     if keep is not None:
                         await keep(completion)
                 self._succeeded(call, completion)
@@ -252,11 +253,13 @@ class Transport:
             text = f"the state after layer {layer} is too large: {error}"
             raise BadRequest(text, tokens=(tokens, 0)) from error
 
-    @staticmethod
-    def _least_cost(price: Price, call: Call, completion: Completion) -> float:
+    def _sent(self, call: Call) -> tuple[str, ...]:
+        return call.sent(decides=self._decides)
+
+    def _least_cost(self, price: Price, call: Call, completion: Completion) -> float:
         """Least cost of a reply by its length, in case the server reports too few tokens."""
         half = 2 * CHARACTERS_PER_TOKEN
-        prompt = sum(len(message["content"]) for message in call.messages) // half
+        prompt = sum(map(len, self._sent(call))) // half
         reply = 0 if call.layer is not None else len(completion.text) // half
         tokens = max(completion.input_tokens, prompt), max(completion.output_tokens, reply)
         return price.of(*tokens)

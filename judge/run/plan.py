@@ -275,7 +275,10 @@ class PlannedCalls:
         key = hash(repr((client.spec, call.prompt.digest, call.logprobs, call.layer, draw, extra)))
         if key not in self.keys:
             self.keys.add(key)
-            length = sum(len(message["content"]) for message in call.messages)
+            # Servers of decision models put a question into a frame of their own.
+            length, least_length = (
+                sum(map(len, call.sent(decides=decides))) for decides in (False, client.decides)
+            )
             name = f"{call.origin.rubric} ({call.role})"
             name = {"rewriting": "rewriting", "measured": call.origin.rubric}.get(call.role, name)
             usage = self.usage.setdefault(name, Usage())
@@ -283,7 +286,7 @@ class PlannedCalls:
                 self.usage[name] = usage + client.estimate(
                     round(length / CHARACTERS_PER_TOKEN), tokens
                 )
-                least = client.estimate(int(length / MOST_CHARACTERS), min(1, tokens))
+                least = client.estimate(int(least_length / MOST_CHARACTERS), min(1, tokens))
                 self.bound[name] = self.bound.get(name, Usage()) + least
         return tokens
 

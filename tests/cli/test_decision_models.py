@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -121,6 +122,37 @@ def test_a_named_server_speaks_what_its_table_says(judge: Typed, server: Decisio
         code, out, told = judge.text(*words)
         assert code == 0 and verdicts(out) == ["fail", "pass"] * 3, told
     assert isinstance(server.asked[-1].body["questions"], list)
+
+
+@pytest.mark.parametrize("protocol", ["systemone", "decisions"])
+def test_the_cost_is_of_the_tokens_that_the_server_counts(
+    judge: Typed, server: DecisionServer, protocol: str
+) -> None:
+    """The question is sent without the prompt for a language model, which is longer."""
+    failed: set[str] = set()
+
+    def counts(reply: dict[str, Any]) -> dict[str, Any]:
+        billed = {"usage": {"input_tokens": 20, "output_tokens": 0}}
+        asked = json.dumps(server.asked[-1].body)
+        if asked not in failed:
+            failed.add(asked)
+            return {"error": {"message": "overloaded", "code": 529}, **billed}
+        return {**reply, **billed}
+
+    server.fault = counts
+    (judge.folder / "judge.toml").write_text(
+        f'[servers.own]\nurl = {json.dumps(server.url)}\nprotocol = "{protocol}"\n'
+        '[prices."own:m"]\ninput = 1000.0\noutput = 0.0\n'
+    )
+    words = ("in.jsonl", "-m", "own:m", *ASK, "--trust-config")
+    # The first small question counts 100 tokens; each of six records 20, twice.
+    code, out, told = judge.text("validate", *words, "--max-cost", "0.36")
+    assert code == 0 and "340 tokens read, 0 written, 0.3400 USD" in told, told
+    usages = [json.loads(line)["judge"]["usage"] for line in out.splitlines()]
+    assert [usage["cost_usd"] for usage in usages] == [0.02] * 6
+    _, planned, _ = judge.text("plan", *words)
+    (least,) = re.findall(r"least: .*, (\d+) tokens read", planned)
+    assert 0 < int(least) <= 120
 
 
 @pytest.mark.parametrize("protocol", ["systemone", "decisions"])

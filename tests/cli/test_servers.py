@@ -199,6 +199,24 @@ def test_every_server_ends_in_verdicts(
         assert (code, server.count) == (0, asked), told
 
 
+def test_the_users_limit_holds_after_a_run_that_made_room_for_thoughts(
+    judge: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the other way round: a model that thinks by its name has room after a run with a
+    limit, which learnt something else about the server."""
+    for kind, room in (SERVERS["thinks"], [9024, 300]), (SERVERS["o3"], [300, 9024]):
+        limits: list[int] = []
+        with Loopback(kind.script, scripted_probe=True) as server:
+            monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+            for number, limit in enumerate(room):
+                flags = ("--max-tokens", "300") if limit == 300 else ()
+                words = ("validate", "in.jsonl", "-m", f"openai:{kind.model}", *ASK, *flags)
+                judge.text(*words, "-o", f"{kind.model}{number}.jsonl")
+                sent = server.calls[-1].body
+                limits.append(sent.get("max_tokens") or sent["max_completion_tokens"])
+        assert limits == room, kind.model
+
+
 def test_a_refusal_of_one_record_is_that_record_s(
     judge: Typed, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

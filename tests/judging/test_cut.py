@@ -46,7 +46,7 @@ def read(tokens: int, cached: int | None = None) -> Completion:
 def test_a_prompt_is_cut_where_it_has_more_words_than_were_read(
     text: str, tokens: int, is_cut: bool
 ) -> None:
-    found = cut(replace(CALL, messages=[{"role": "user", "content": text}]), read(tokens))
+    found = cut([text], read(tokens))
     assert (found is not None) == is_cut
     if found:
         assert f"read {tokens:,} tokens of at least {fewest_tokens(text):,}" in found
@@ -58,8 +58,8 @@ def test_an_estimate_is_never_taken_for_a_cut() -> None:
 
 
 def test_tokens_that_a_servers_cache_holds_are_read() -> None:
-    assert cut(CALL, read(300, cached=6000)) is None
-    assert cut(CALL, read(2048, cached=2000)) is not None
+    assert cut([LONG], read(300, cached=6000)) is None
+    assert cut([LONG], read(2048, cached=2000)) is not None
 
 
 async def test_the_vote_is_unreadable_and_nothing_is_kept() -> None:
