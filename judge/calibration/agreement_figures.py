@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from judge.calibration.answer_fields import number_of
 from judge.calibration.majority import Majority, VotedQuestion
-from judge.records.answers import OWN_ANSWERS, SEVERAL
+from judge.records.answers import OWN_ANSWERS, SEVERAL, number_of
 from judge.stats.agreement import class_kappas, count_table, rater_agreement, scale_alphas
 from judge.stats.bootstrap import Resamples, share_estimate
 from judge.stats.classification import kappas, numbers_of, weighted_kappas

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from judge.questions.rubric import Rubric
-from judge.records.answers import NO_LABEL, SEVERAL, scalar_text, spelling
+from judge.records.answers import NO_LABEL, SEVERAL, number_of, scalar_text, spelling
 from judge.records.fields import MAX_SLICE
 from judge.records.labels import LabelledItem
 from judge.stats.classification import kappas
@@ -145,14 +143,6 @@ def _spelt(content: object) -> Iterator[str]:
             yield from _spelt(part)
     elif (text := scalar_text(content)) is not None:
         yield from (label for label in spelling(text).split(SEVERAL) if label not in NO_LABEL)
-
-
-def number_of(spelt: str) -> float | None:
-    """The finite number that a normalised answer is; else None."""
-    with suppress(ValueError):
-        number = float(spelt)
-        return number if math.isfinite(number) else None
-    return None
 
 
 def _agreement(rows: Sequence[FieldContent], labels: Sequence[str]) -> float:

@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from judge.calibration.answer_fields import MAX_CATEGORIES, number_of
+from judge.calibration.answer_fields import MAX_CATEGORIES
 from judge.calibration.labels import drawn
 from judge.calibration.measures import agreement_name, agreements, resamples_of
 from judge.calibration.observe import LabelledAnswer, record_for
 from judge.questions.rubric import Rubric
 from judge.records import Record
-from judge.records.answers import NO_LABEL, spelling
+from judge.records.answers import NO_LABEL, number_of, spelling
 from judge.records.fields import MAX_SLICE
 from judge.records.labels import LabelledItem
 from judge.records.names import entry_name

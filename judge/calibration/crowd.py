@@ -6,11 +6,12 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from typing import Any
 
 from judge.errors import UsageError
 from judge.records import read
 from judge.records.answers import in_order, scalar_text, spelling, without_no_label
-from judge.records.fields import LabelError, answer_of, text_of
+from judge.records.fields import LabelError, answer_of, id_text
 from judge.records.labels import UNNAMED, LabelledItem, read_labels
 from judge.records.labels.matching import in_column
 
@@ -229,7 +230,7 @@ def _contrary(source: str) -> Iterator[tuple[str, str, str]]:
     for item in read(source):
         try:
             fields = item.usable().fields or {}
-            first, second = text_of(fields, "item"), text_of(fields, "contrary")
+            first, second = _name(fields, "item"), _name(fields, "contrary")
             if (answer := answer_of(fields.get("answer"), "answer")) is None:
                 raise LabelError("field 'answer' is missing", "answer")
             if first == second:
@@ -237,6 +238,13 @@ def _contrary(source: str) -> Iterator[tuple[str, str, str]]:
             yield first, second, spelling(answer)
         except LabelError as error:
             raise UsageError(f"{source}, line {item.line}: {error}") from None
+
+
+def _name(fields: Mapping[str, Any], key: str) -> str:
+    """An annotator's or record's name, which may be a number; LabelError if it is missing."""
+    if (name := id_text(fields.get(key), key)) is None:
+        raise LabelError(f"field {key!r} is missing", key)
+    return name
 
 
 def people_of(path: str) -> dict[str, dict[str, str]]:
@@ -250,7 +258,7 @@ def people_of(path: str) -> dict[str, dict[str, str]]:
     for item in read(path):
         try:
             fields = item.usable().fields or {}
-            if (name := text_of(fields, "annotator")) in people:
+            if (name := _name(fields, "annotator")) in people:
                 raise LabelError(f"annotator {name!r} is named twice", "annotator")
         except LabelError as error:
             raise UsageError(f"{path}, line {item.line}: {error}") from None

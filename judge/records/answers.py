@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 
 from judge.records.words import caseless
 
@@ -89,6 +91,14 @@ def _shortest(sign: str, whole: str, part: str) -> str:
     before, after = whole.replace(",", "").lstrip("0") or "0", part.rstrip("0")
     number = f"{before}.{after}" if after else before
     return f"-{number}" if sign == "-" and number != "0" else number
+
+
+def number_of(spelt: str) -> float | None:
+    """The finite number that a normalised answer is; else None."""
+    with suppress(ValueError):
+        number = float(spelt)
+        return number if math.isfinite(number) else None
+    return None
 
 
 _PASS_WORDS = {"pass": True, "fail": False, "good": True, "bad": False}

@@ -233,6 +233,19 @@ def test_ratings_that_contradict_each_other_do_not_count(typed: Typed) -> None:
         assert code == 2 and says in told, told
 
 
+def test_people_and_records_may_be_numbers(typed: Typed) -> None:
+    """Label Studio numbers its annotators and tasks."""
+    rows = [{"item": n, "annotator": who, "label": "yes"} for n in (1, 2, 3) for who in (7, 8)]
+    typed.write("votes.jsonl", rows)
+    typed.write("people.jsonl", [{"annotator": 7, "age": 30}, {"annotator": 8, "age": 40}])
+    typed.write("contrary.jsonl", [{"item": 1, "contrary": 2, "answer": "yes"}])
+    code, out, told = typed.text("agreement", "votes.jsonl", "--people", "people.jsonl", "--json")
+    assert code == 0, told
+    assert [*json.loads(out)["checks"][0]["groups"]] == ["age: 30", "age: 40"]
+    told = typed.text("agreement", "votes.jsonl", "--contrary", "contrary.jsonl")[2]
+    assert "2 pairs of contradictory labels left out: 7, 8" in told
+
+
 def test_what_is_known_of_people_makes_groups_and_shares(typed: Typed) -> None:
     """CulturalBench's table 7; agreement of each group, by hand."""
     answers = {"ann": "yyn", "bo": "yyn", "cy": "yny", "dee": "nny"}

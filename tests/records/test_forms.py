@@ -167,6 +167,9 @@ def test_alpaca_eval(write: Written) -> None:
     found = list(read_labels(str(write("annotations.json", json.dumps(rows)))))
     assert answers(item(found)) == {"w": "output_1", "x": "output_2", "y": "tie", "z": "output_2"}
     assert item(found).record.visible == PAIR
+    table = [",".join(rows[0])] + [",".join(str(c or "") for c in row.values()) for row in rows]
+    found = list(read_labels(str(write("annotations.csv", "\n".join(table)))))
+    assert answers(item(found)) == {"w": "output_1", "x": "output_2", "y": "tie", "z": "output_2"}
 
 
 def battle(winner: str, judge: object, turn: int = 1, **more: object) -> dict[str, object]:
@@ -197,6 +200,27 @@ def test_judgments_of_mt_bench_and_of_the_arena(write: Written) -> None:
     assert sound(found)[0].record.visible.keys() == {"conversation_a", "conversation_b"}
     (bad,) = read_back(write, battle("model_c", "x"))
     assert "must be one of conversation_a, conversation_b, tie" in faults([bad])[0][1]
+
+
+def test_both_orders_of_two_models_are_one_question(write: Written) -> None:
+    """MT-Bench's people beside FastChat's judge, as FastChat counts their agreement."""
+    human = battle("model_b", "expert_1", model_a="m2", model_b="m1")
+    human["conversation_a"], human["conversation_b"] = (
+        human["conversation_b"],
+        human["conversation_a"],
+    )
+    pair = {"question_id": 81, "turn": 1, "judge": ["gpt-4", "pair-v2"]}
+    orders = [
+        pair | {"model_1": "m1", "model_2": "m2", "g1_winner": "model_1", "g2_winner": "model_1"},
+        pair | {"model_1": "m2", "model_2": "m1", "g1_winner": "model_2", "g2_winner": "model_2"},
+        pair | {"model_1": "m2", "model_2": "m1", "g1_winner": "model_2", "g2_winner": "tie"},
+    ]
+    same = item(read_back(write, battle("model_a", "expert_1")))
+    turned = item(read_back(write, human))
+    assert (turned.record, turned.annotations) == (same.record, same.annotations)
+    names = [("81+m1+m2+1", "label", None, {"gpt-4+pair-v2": "conversation_a"})] * 2
+    names += [("81+m1+m2+1", "label", None, {"gpt-4+pair-v2": "tie"})]
+    assert [given(read_back(write, one))[0] for one in orders] == names
 
 
 def test_judgebench(write: Written) -> None:
@@ -272,6 +296,15 @@ def test_columns_of_annotators(write: Written) -> None:
     assert sound(found)[0].record.visible.keys() == {"mail", SURVEY[0][1], "n"}
     (bad, _) = read_labels(str(path), columns={"annotators": "ann+cy"})
     assert "has no field 'cy', its fields are" in faults([bad])[0][1]
+
+
+@pytest.mark.parametrize("columns", ["ann+bo", "bo+ann"])
+def test_of_a_row_that_cannot_be_used_no_label_counts(write: Written, columns: str) -> None:
+    path = write("survey.csv", "id,ann,bo\n1,yes,\n1,no,no\n")
+    found = list(read_labels(str(path), columns={"annotators": columns}))
+    assert answers(item([one for one in found if isinstance(one, LabelledItem)])) == {"ann": "yes"}
+    rows = [one for one in found if not isinstance(one, LabelledItem)]
+    assert faults(rows) == [(3, "annotator 'ann' labelled item '1' on an earlier line already")]
 
 
 def test_a_label_column_alone_and_an_item_of_several_columns(write: Written) -> None:

@@ -236,3 +236,24 @@ def test_a_row_of_a_sheet_shows_the_question_or_another(
     answer = Annotation("ann", "yes", asked=asked)
     items = [LabelledItem(Record("s.csv", 1, {}), "kind", number, annotations=(answer,))]
     assert (other_question(items, template) is None) == same
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_the_weight_of_a_record_is_that_of_any_of_its_lines(write: Written, turned: bool) -> None:
+    plain = {"id": "m", "email": "Hi.", "labels": {"polite": {"ann": "yes"}}}
+    drawn = plain | {"labels": {"polite": {"bo": "no"}}, "annotators": {"bo": {"weight": 9}}}
+    lines = [drawn, plain] if turned else [plain, drawn]
+    assert item(read_back(write, *lines)).weight == 9
+
+
+def test_a_majority_of_annotators_who_give_several_answers() -> None:
+    """What `judge agreement` writes as the majority of these is what a judge is compared with."""
+
+    def of(*answers: str) -> LabelledItem:
+        given = tuple(Annotation(str(n), answer) for n, answer in enumerate(answers))
+        return LabelledItem(Record("", 0, {}), "topic", annotations=given).answered(["a", "b", "c"])
+
+    assert of("b|a", "a|c", "a").reference == "a"
+    assert of("b|a", "a|b", "c").reference == "a|b"
+    assert of("a|b", "c").reference is None
+    assert [one.answer for one in of("b|a", "a|b").annotations] == ["a|b", "a|b"]

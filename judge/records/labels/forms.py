@@ -41,6 +41,9 @@ class Form:
         fields: the fields that a judge sees, with their paths in the line; without it all fields
             of the object `within`, else all but those that match `omit`.
         pair: the fields of the better and the worse text.
+        sides: pairs of fields about two sides, those of the sides' names first. Both orders of two
+            sides are one question, so they change places where the second name sorts first, as
+            FastChat counts them.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Form:
     within: str = ""
     omit: str = "(?!)"
     pair: tuple[str, str] | None = None
+    sides: tuple[tuple[str, str], ...] = ()
 
     def knows(self, fields: Mapping[str, Any]) -> bool:
         """Whether a line has this form."""
@@ -64,6 +68,18 @@ class Form:
             any(key.endswith(need) for key in fields) if need.startswith(".") else need in fields
             for need in self.needs
         )
+
+    def in_order(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """A line with its sides in the order of their names, and its answers to suit."""
+        names = self.sides[0] if self.sides else ()
+        first, second = (str(fields.get(name)) for name in names or ("", ""))
+        if first <= second:
+            return dict(fields)
+        other = {side: pair[1 - place] for pair in self.sides for place, side in enumerate(pair)}
+        return {
+            key: fields.get(other[key]) if key in other else other[part] if part in names else part
+            for key, part in fields.items()
+        }
 
 
 def _label_studio(fields: Mapping[str, Any]) -> Iterator[RawLabel]:
@@ -157,6 +173,8 @@ _ONE_HOT = {
 _SIDES = {"a>b": "response_A", "a>>b": "response_A", "b>a": "response_B", "b>>a": "response_B"}
 _WINNERS = {"model_a": "conversation_a", "model_b": "conversation_b"}
 _WINNERS |= dict.fromkeys(("tie", "tie (bothbad)", "tie (inconsistent)", "both_bad"), "tie")
+_MODELS = {"model_1": "conversation_a", "model_2": "conversation_b"}
+_MODELS |= {"tie": "tie", NO_LABEL: NO_LABEL}
 
 FORMS = (
     Form(
@@ -211,6 +229,7 @@ FORMS = (
         annotator=(RESERVED,),
         answers=_WINNERS,
         fields={name: name for name in ("conversation_a", "conversation_b")},
+        sides=(("model_a", "model_b"), ("conversation_a", "conversation_b")),
     ),
     Form(
         "arena-columns",
@@ -224,7 +243,9 @@ FORMS = (
         ("question_id", "model_1", "model_2", "turn", "g1_winner", "g2_winner"),
         item="question_id+model_1+model_2+turn",
         reader=_fastchat_pair,
+        answers=_MODELS,
         fields={},
+        sides=(("model_1", "model_2"),),
     ),
     Form(
         "fastchat-single",

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from judge.records.answers import NO_LABEL, SEVERAL, spelling, without_no_label
+from judge.records.answers import NO_LABEL, SEVERAL, in_order, spelling, without_no_label
 from judge.records.base import LabelError, SeenIds, clip
 from judge.records.fields import id_text, refused
 from judge.records.record import Record
@@ -92,8 +92,8 @@ class LabelledItem:
         self, answers: Collection[str] = (), words: Mapping[str, str] = MappingProxyType({})
     ) -> LabelledItem:
         """The item with its answers in the spelling of `answers` (a rubric's), and without those
-        that mean no label (`NO_LABEL`), unless the rubric has them. `words` maps further words to
-        answers."""
+        that mean no label (`NO_LABEL`), unless the rubric has them; several of one annotator are
+        sorted. `words` maps further words to answers."""
         spellings = {**words, **{spelling(answer): answer for answer in answers}}
         given = [self.gold or "", *(annotation.answer for annotation in self.annotations)]
         said = {part for answer in given for part in answer.split(SEVERAL)} & words.keys()
@@ -101,7 +101,8 @@ class LabelledItem:
 
         def spelt(answer: str | None) -> str | None:
             text = without_no_label(answer, spellings) if answer is not None else None
-            return text and SEVERAL.join(spellings.get(part, part) for part in text.split(SEVERAL))
+            parts = text.split(SEVERAL) if text else ()
+            return in_order(SEVERAL.join(spellings.get(part, part) for part in parts)) or None
 
         gold, pairs = (
             spelt(self.gold),
@@ -116,12 +117,12 @@ class LabelledItem:
     @property
     def reference(self) -> str | None:
         """The answer that judges are compared with: gold, else that of more than half of the
-        annotators, else None."""
-        if self.gold is not None or self.settled or not self.annotations:
+        annotators (several joined by `|`, if they gave several), else None."""
+        if self.gold is not None or self.settled:
             return self.gold
-        counts = Counter(annotation.answer for annotation in self.annotations)
-        answer, count = counts.most_common(1)[0]
-        return answer if 2 * count > len(self.annotations) else None
+        votes = Counter(part for a in self.annotations for part in {*a.answer.split(SEVERAL)})
+        most = [part for part, count in votes.items() if 2 * count > len(self.annotations)]
+        return SEVERAL.join(sorted(most)) or None
 
 
 Labelled = LabelledItem | Record
@@ -195,6 +196,8 @@ class LabelSet:
             try:
                 labels = list(self.items(item, item.fields))
                 for labelled in labels if self.merged else ():
+                    self._refuse_repeated(labelled)
+                for labelled in labels if self.merged else ():
                     self._hold(labelled)
             except LabelError as error:
                 yield refused(item, error.problem)
@@ -202,23 +205,31 @@ class LabelSet:
                 yield from [] if self.merged else labels
         yield from self.rest()
 
+    def _refuse_repeated(self, item: LabelledItem) -> None:
+        """Raise LabelError if an earlier line has another gold answer, or one of the annotators."""
+        key = (item.record.id, item.check, item.number)
+        first, by_annotator = self._held.get(key, (item, {}))
+        if len({*_golds(first, item)}) > 1:
+            message = f"field 'gold' differs from line {first.record.line} of this item"
+            raise LabelError(message, "gold")
+        for annotator in (a.annotator for a in item.annotations if a.annotator in by_annotator):
+            message = f"annotator {clip(annotator)} labelled item {clip(item.record.id)}"
+            raise LabelError(f"{message} on an earlier line already", "annotator")
+
     def _hold(self, item: LabelledItem) -> None:
         key = (item.record.id, item.check, item.number)
         first, by_annotator = self._held.setdefault(key, (item, {}))
-        golds = [gold for gold in (first.gold, item.gold) if gold not in (None, *NO_LABEL)]
-        if len({*golds}) > 1:
-            message = f"field 'gold' differs from line {first.record.line} of this item"
-            raise LabelError(message, "gold")
-        for annotation in item.annotations:
-            if by_annotator.setdefault(annotation.annotator, annotation) is not annotation:
-                annotator = f"annotator {clip(annotation.annotator)}"
-                message = (
-                    f"{annotator} labelled item {clip(item.record.id)} on an earlier line already"
-                )
-                raise LabelError(message, "annotator")
+        by_annotator |= {annotation.annotator: annotation for annotation in item.annotations}
+        golds = _golds(first, item)
         gold = golds[0] if golds else first.gold or item.gold
         slices = {**item.slices, **first.slices}
         rows = (*first.rows, *(() if first is item else item.rows))
         spelt = {**item.written, **first.written}
-        joined = replace(first, gold=gold, slices=slices, rows=rows, written=spelt)
+        weight = first.weight_beside(item)
+        joined = replace(first, gold=gold, slices=slices, rows=rows, written=spelt, weight=weight)
         self._held[key] = joined, by_annotator
+
+
+def _golds(*items: LabelledItem) -> list[str]:
+    """The items' gold answers, without those that mean no label."""
+    return [item.gold for item in items if item.gold is not None and item.gold not in NO_LABEL]

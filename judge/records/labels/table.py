@@ -20,7 +20,14 @@ from typing import Any
 
 from judge.errors import UsageError
 from judge.records.answers import NO_LABEL as NONE_GIVEN
-from judge.records.answers import SEVERAL, scalar_text, spelling, without_no_label, written
+from judge.records.answers import (
+    SEVERAL,
+    number_of,
+    scalar_text,
+    spelling,
+    without_no_label,
+    written,
+)
 from judge.records.base import RESERVED, LabelError, at, clip, content_hash, keys_of
 from judge.records.fields import answer_of, id_text, one_of, slices_of
 from judge.records.kinds import normalise, normalised, recognise
@@ -93,6 +100,9 @@ class LabelTable(LabelSet):
         if not self.form.knows(fields):
             names = clip([*fields], 300)
             raise LabelError(f"the line lacks fields that the first line has; it has {names}")
+        if self.form.sides:
+            fields = self.form.in_order(fields)
+            item = replace(item, fields=fields)
         visible = self._shown(item, fields)
         gold = answer_of(self._content(fields, "gold"), "gold")
         if self.form.pair is not None:
@@ -207,9 +217,9 @@ class LabelTable(LabelSet):
         answer = answer_of(content, "label")
         if answer is None or "label" in self.columns or "annotators" in self.columns:
             return answer
-        if form.middle is not None and isinstance(content, int | float):
-            side = "middle" if content in (0, form.middle) else "above"
-            return form.answers["below" if 0 < content < form.middle else side]
+        if form.middle is not None and (number := number_of(answer)) is not None:
+            side = "middle" if number in (0, form.middle) else "above"
+            return form.answers["below" if 0 < number < form.middle else side]
         return one_of(content, form.answers, form.label) if form.answers else answer
 
     def _name(self, item: Record, fields: Mapping[str, Any], visible: Mapping[str, Any]) -> str:
