@@ -202,6 +202,27 @@ def test_a_slow_reader_holds_the_run_up_and_one_that_leaves_ends_it(asked: dict[
     assert len(list(judge.validate(again, max_calls=0, **asked))) == 2
 
 
+def test_a_program_prints_where_it_did_while_a_function_checks(
+    asked: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    begun, printed = threading.Event(), threading.Event()
+
+    def waits(record: dict[str, Any]) -> bool:
+        begun.set()
+        return printed.wait(20)
+
+    def printing() -> None:
+        begun.wait(20)
+        sys.stdout.write("of the program")
+        printed.set()
+
+    beside = threading.Thread(target=printing)
+    beside.start()
+    assert [str(one.verdict) for one in judge.validate(mails("go"), rubric=waits)] == ["pass"]
+    beside.join()
+    assert capsys.readouterr() == ("of the program", "")
+
+
 def test_a_run_that_nobody_reads_never_begins(asked: dict[str, Any]) -> None:
     judge.validate(mails("go"), **asked)
     assert not asked["cache_dir"].exists()

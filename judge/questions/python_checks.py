@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import marshal
 import runpy
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
-from functools import lru_cache
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, redirect_stdout
+from functools import lru_cache, partial
+from inspect import getclosurevars, isfunction, ismethod
 from pathlib import Path
 from traceback import extract_tb
+from types import CodeType, ModuleType
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
@@ -27,7 +29,7 @@ class PythonFunction(Section):
     """A function in a file (`file.py:function`) that says whether a record passes.
 
     It takes the record's fields and returns True or False, or a dict of `pass` and, optionally,
-    `reason` and `quote`. Its prints go to stderr, because stdout holds the data.
+    `reason` and `quote`. In a command its prints go to stderr, because stdout holds the data.
 
     `digest` is over the file's bytes. Reading the rubric runs nothing; `load` runs the file.
     """
@@ -52,12 +54,13 @@ class PythonFunction(Section):
 
     @classmethod
     def of(cls, function: Callable[..., Any]) -> PythonFunction:
-        """The check of a function in memory; `digest` is over its code."""
-        code = getattr(function, "__code__", None)
-        if code is None:
+        """The check of a function in memory; `digest` is over its code, and over what it uses that
+        has a plain form: defaults, variables around it, other functions."""
+        if not (isfunction(function) or ismethod(function)):
             raise UsageError(f"rubric: {function!r} is not a Python function: wrap it in a def")
-        parts = {"path": code.co_filename, "name": code.co_name, "function": function}
-        return cls.model_construct(**parts, digest=digest(marshal.dumps(code), 6))
+        code: CodeType = function.__code__
+        parts: dict[str, Any] = {"path": code.co_filename, "name": code.co_name}
+        return cls.model_construct(**parts, function=function, digest=digest(_plain(function), 6))
 
     def load(self) -> Callable[..., Any]:
         """Runs the file and returns the function.
@@ -80,7 +83,7 @@ class PythonFunction(Section):
         """
         function = self.load()
         try:
-            with redirect_stdout(sys.stderr):
+            with _prints_aside():
                 outcome = function(fields)
         except (Exception, SystemExit) as error:
             lines = [f.lineno for f in extract_tb(error.__traceback__) if f.filename == self.path]
@@ -98,11 +101,50 @@ class PythonFunction(Section):
         return yes(*words) if passes else no(*words)
 
 
+@contextmanager
+def _prints_aside() -> Iterator[None]:
+    """Prints go to stderr in the main thread, where the command line runs. In the thread of
+    `judge.validate` they stay: what the program prints meanwhile would go to stderr, too."""
+    with ExitStack() as stack:
+        if threading.current_thread() is threading.main_thread():
+            stack.enter_context(redirect_stdout(sys.stderr))
+        yield
+
+
+def _plain(content: object, around: frozenset[int] = frozenset()) -> object:
+    """Plain data that is the same for equal content in every process; of anything that is neither
+    data nor a Python function only the type."""
+    if isinstance(content, ModuleType):
+        return content.__name__
+    if isinstance(content, str | bytes | int | float | complex | type | None):
+        return repr(content)
+    if id(content) in around:
+        return "itself"
+    plain = partial(_plain, around=around | {id(content)})
+    if isinstance(content, CodeType):
+        # Neither file nor lines, nor marshal's bytes, which depend on what else is in memory.
+        names = content.co_names, content.co_freevars, content.co_varnames
+        return [content.co_code.hex(), *names, plain(content.co_consts)]
+    if ismethod(content):
+        return [plain(content.__func__), plain(getattr(content.__self__, "__dict__", None))]
+    if isfunction(content):
+        used = getclosurevars(content)
+        parts = content.__defaults__, content.__kwdefaults__, used.nonlocals, used.globals
+        return [plain(part) for part in (content.__code__, *parts)]
+    if isinstance(content, Mapping):
+        return [[plain(key), plain(value)] for key, value in content.items()]
+    if isinstance(content, list | tuple):
+        return [plain(entry) for entry in content]
+    if isinstance(content, set | frozenset):
+        return sorted(repr(plain(entry)) for entry in content)
+    return type(content).__qualname__
+
+
 @lru_cache(maxsize=32)
 def _run(path: str, digest: str) -> dict[str, Any]:
     """The globals of the file with this digest, after running it."""
     try:
-        with redirect_stdout(sys.stderr):
+        with _prints_aside():
             return runpy.run_path(path)
     except (Exception, SystemExit) as error:
         raise UsageError(f"{path}: {type(error).__name__}: {error}") from error

@@ -80,7 +80,11 @@ class Rubric(RubricKeys):
         """The check made by a Python function, named after it; UsageError if it is not one."""
         python = PythonFunction.of(function)
         plain = re.sub(r"[^a-z0-9_]+", "_", python.name.lower()).strip("_")
-        return cls.model_validate({**_tested({}), "name": plain or ASKED, "python": python})
+        try:
+            return cls.model_validate({**_tested({}), "name": plain or ASKED, "python": python})
+        except ValidationError as error:
+            _, problem = next(iter(problems_of(error, cls.model_fields)))
+            raise UsageError(f"rubric: the function {python.name}: {problem}") from error
 
     @classmethod
     def from_dict(cls, rubric: Mapping[str, Any]) -> Rubric:

@@ -244,6 +244,34 @@ def test_what_is_no_verdict_of_a_function_is_not_taken_for_one(returned: object)
         PythonFunction.of(short).answer({})
 
 
+def test_a_function_in_memory_is_known_by_its_code_and_by_what_it_uses() -> None:
+    def at_most(limit: int) -> Any:
+        def short(record: dict[str, Any]) -> bool:
+            return record["x"] not in {"a", "b", "c"} and len(record["x"]) <= limit
+
+        return short
+
+    again = at_most(5)
+    held = [*again.__code__.co_consts]  # Marshal writes what is held elsewhere in other bytes.
+    assert PythonFunction.of(at_most(5)).digest == PythonFunction.of(again).digest, held
+    assert PythonFunction.of(at_most(6)).digest != PythonFunction.of(again).digest
+    source = "LIMIT = {}\ndef helper(x): return len(x)\n{}def f(record): return helper(1) < LIMIT"
+    digests = []
+    for limit, gap in (1, ""), (1, "\n\n"), (2, ""):
+        scope: dict[str, Any] = {}
+        exec(compile(source.format(limit, gap), f"cell{limit}{len(gap)}", "exec"), scope)
+        digests.append(PythonFunction.of(scope["f"]).digest)
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_a_function_whose_name_is_taken_is_refused() -> None:
+    def record(fields: dict[str, Any]) -> bool:
+        return True
+
+    with pytest.raises(UsageError, match="the function record: it stands for whole records"):
+        Rubric.of_function(record)
+
+
 def test_a_test_on_the_command_line_is_called_after_its_field() -> None:
     made = from_flag("answer.0: {regex: 'a{2}', ignore_case: true, first: true}")
     assert (made.name, made.fields, made.first) == ("answer_0_regex", ("answer.0",), True)
