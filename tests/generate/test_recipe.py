@@ -292,6 +292,8 @@ def test_a_field_both_shown_and_written_is_refused_with_its_line(mails: Typed) -
 def test_it_is_told_who_judges_and_why_drafts_are_lost(mails: Typed) -> None:
     code, _, err = mails.text(*GO, "-o", "kept.jsonl")
     assert code == 0 and "no --judge-model: scripted:writer.yaml judges its own drafts" in err
+    judge = ("--judge-model", "scripted:writer.yaml")
+    assert "no --judge-model" not in mails.text(*GO, *judge, "-o", "other.jsonl")[2]
     text = " ".join(err.split())
     assert "failed: 2 reply-0-3 reply_to_mail gave up: refused: I cannot reply to private" in text
     assert "reply-0-4 friendly: fail: It turns the reader away." in text

@@ -59,6 +59,18 @@ def test_a_pull_that_broke_off_is_gone_on_with(
     assert publisher.ranges == ["bytes=123456-", again]
 
 
+def test_a_file_that_ends_early_is_gone_on_with(
+    models: Path, publisher: Publisher, empty_index: None
+) -> None:
+    """As behind a proxy that cuts a download and declares the shorter length."""
+    publisher.body = PAYLOAD[:200_000]
+    with pytest.raises(SourceUnreachable, match="ends after 200000 of 600000 bytes"):
+        pull(NAME, progress=silent)
+    publisher.body = PAYLOAD
+    assert pull(NAME, progress=silent).read_bytes() == PAYLOAD
+    assert publisher.ranges == [None, "bytes=200000-"]
+
+
 @pytest.mark.parametrize("wrong", [bytes([PAYLOAD[0] ^ 1]) + PAYLOAD[1:], PAYLOAD + b"x" * 10])
 def test_wrong_bytes_are_deleted_and_no_other_source_is_tried(
     models: Path, publisher: Publisher, wheels: Path, wrong: bytes
