@@ -31,7 +31,7 @@ from judge.arguments import (
 )
 from judge.backends import default_judge
 from judge.configuration import refuse_stray
-from judge.errors import JudgeError, UsageError
+from judge.errors import JudgeError, Unavailable, UsageError
 from judge.judgement import IndexRow, Judgement
 from judge.questions.rubric import Rubric
 from judge.records.lines import Line, Lines
@@ -39,7 +39,7 @@ from judge.records.read import input_files
 from judge.results import Judgements, Results
 from judge.run.job import Job, files_of, outputs_of
 from judge.run.models import model_names
-from judge.run.report import Report
+from judge.run.report import Report, write_summary
 from judge.run.rubrics import RubricSet, collect, replacements
 from judge.run.stream import beside_any_loop
 from judge.run.summary import Summary
@@ -259,8 +259,8 @@ def validate_to(
 
 
 def run(job: Job, settings: Settings, watcher: Watcher) -> Report:
-    """Run a job as `judge validate` does; the table is made once all lines are written. Raises as
-    `validate_to`."""
+    """Run a job as `judge validate` does; the table is made once all lines are written, then the
+    summary. Raises as `validate_to`."""
     report = run_validation(job, settings, watcher)
     if job.table is not None and job.out is not None and report.finished:
         from judge.report.files import make_table
@@ -268,7 +268,8 @@ def run(job: Job, settings: Settings, watcher: Watcher) -> Report:
         try:
             make_table(job.out, job.table)
         except JudgeError as error:
-            report.fatal = error
+            report.fatal = Unavailable(str(error))
+    write_summary(job, report, settings)
     return report
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from os import PathLike
@@ -15,6 +16,7 @@ from judge.questions.rubric import Rubric
 from judge.records.read import InMemory, input_files
 from judge.records.tables import refuse_header
 from judge.run.job import Job
+from judge.run.output import input_path, real, refuse_nameless, refuse_same
 from judge.run.profiles import profiled_models, profiles_of
 from judge.settings import IN_PROCESS, Settings
 
@@ -230,13 +232,32 @@ def with_profile(settings: Settings) -> tuple[Settings, list[str]]:
 
 
 def refuse_existing(
-    flag: str, path: Path | None, overwrite: bool, *, is_folder: bool = False
+    flag: str,
+    path: Path | None,
+    overwrite: bool,
+    *,
+    sources: Iterable[str] = (),
+    is_folder: bool = False,
 ) -> None:
-    """Raise UsageError if output would replace a file, or a folder with files, without
-    `overwrite`."""
-    if path is None or not path.exists():
+    """Raise UsageError if output cannot be written, or would replace one of the sources or, without
+    `overwrite`, a file, or a folder with files."""
+    if path is None:
         return
-    if is_folder and not path.is_dir():
+    if is_folder and os.path.lexists(path) and not path.is_dir():
         raise UsageError(f"{flag} {path} is a file: name a folder")
-    if not overwrite and (path.is_file() or any(path.iterdir())):
+    if not is_folder:
+        refuse_nameless(flag, path)
+        for source in sources:
+            refuse_same(flag, path, input_path(source), "the input")
+        if path.exists() and not path.is_file():
+            return  # A device, such as /dev/null.
+    if path.exists() and not overwrite and (path.is_file() or any(path.iterdir())):
         raise UsageError(f"{flag} {path} exists: name another, or --overwrite")
+    place = real(path) if is_folder else real(path).parent
+    while is_folder and not place.exists():
+        place = place.parent
+    if not (place.is_dir() and os.access(place, os.W_OK)):
+        raise UsageError(
+            f"{flag} {path}: cannot be written; name one in a folder that is there and can be "
+            "written"
+        )

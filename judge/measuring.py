@@ -206,12 +206,13 @@ def agreement(
         crowd = Crowd(texts(controls), share, meanings, texts(contrary), resolved_settings.id)
     if out is not None:
         refuse_ending("-o", Path(out))
-        refuse_existing("-o", Path(out), overwrite)
+        sources = [*texts(labels), *texts(controls), *texts(contrary), *texts(records)]
+        sources += [] if people is None else [str(people)]
+        refuse_existing("-o", Path(out), overwrite, sources=sources)
     wanted = None if out is None else texts(records)
     about = None if people is None else str(people)
     report = agreement_of(texts(labels), resolved_settings, check, rule, seed, crowd, wanted, about)
     if out is not None:
-        sources = [*texts(labels), *texts(controls), *texts(contrary), *texts(records)]
         with writing(Path(out), sources, overwrite=overwrite) as file:
             file.writelines(map(dump, report.majorities))
     return report

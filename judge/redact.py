@@ -179,6 +179,7 @@ def guard_process() -> None:
     Warnings are ours, and those that Python writes if logging is not set up.
     """
     sys.excepthook = _show
+    sys.unraisablehook = _drop
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(_Formatter())
         logging.getLogger("judge").addHandler(logging.lastResort)
@@ -188,6 +189,11 @@ def _show(kind: type[BaseException], error: BaseException, trace: TracebackType 
     if sys.stderr is not None:
         report = "".join(traceback.format_exception(kind, error, trace))
         sys.stderr.write(printable(redacted(report)))
+
+
+def _drop(unraisable: sys.UnraisableHookArgs) -> None:
+    """Drop an error in deleting an object, such as a zip file that a full disk left open: the error
+    behind it is reported."""
 
 
 def in_utf8(text: str) -> str:

@@ -41,6 +41,7 @@ Examples:
 \b
 Exit codes:
 """ + "\n".join(f"  {code:<3}  {about}" for code, about in EXIT_CODES.items())
+_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENAMETOOLONG)
 _UNWRITABLE = (errno.ENOSPC, errno.EIO, errno.EFBIG, errno.EDQUOT, errno.EBADF)
 
 
@@ -115,6 +116,9 @@ def _ended(step: Callable[[], object]) -> int | str | None:
         print_message(error)
         return int(error.exit_code)
     except Exception as error:  # noqa: BLE001
+        if isinstance(error, OSError) and error.errno in _REFUSED and error.filename is not None:
+            print_message(f"{error.filename}: cannot be used: {error.strerror}")
+            return int(Exit.USAGE)
         if isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None:
             drop_stdout()
             print_message(unwritable("standard output cannot be written", error))

@@ -64,7 +64,7 @@ def command(
         raise UsageError(f"--form {form} needs a figure: name one with --figure")
     from judge.api import refuse_existing
 
-    refuse_existing("--figure", figure, overwrite)
+    refuse_existing("--figure", figure, overwrite, sources=runs)
     comparison = compare(runs, paper=paper, by=by or ())
     if figure is not None:
         from judge.report.plots import draw_runs

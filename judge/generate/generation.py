@@ -72,7 +72,7 @@ def generate(
     report = run(job, task, watcher, engine_of(task, settings, workers_task))
     for message in task.decisions.notes("drafts") if report.finished and task.decisions else ():
         watcher.say(message)
-    write_summary(job, report, settings, watcher, **task.as_json())
+    write_summary(job, report, settings, **task.as_json())
     return report, task
 
 

@@ -19,6 +19,7 @@ from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.labels import LabelledItem
 from judge.records.labels.matching import other_question
+from judge.run.output import refuse_same
 from judge.run.panels import Resources
 from judge.run.profiles import NO_PROFILE
 from judge.settings import Settings
@@ -95,6 +96,7 @@ def teach(
     backend = judge.client.backend
     if not isinstance(backend, LocalBackend) or backend.adapter is not None:
         raise UsageError(f"{judge.client.spec} cannot be taught: name a model as local:NAME")
+    refuse_same("-o", out, backend.weights, "the model")
     places, test_places = split(items, [1 - KEPT, KEPT], job.seed)
     lessons = examples(judge, [items[place] for place in places])
     trainer = Trainer(backend.weights, job.seed)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from judge.errors import UsageError, why_unread
+from judge.errors import UsageError
 from judge.papers.asking import MeasuredModel
 from judge.papers.rows import fields_of
 from judge.papers.tasks import MISSING, Fields, MeasuredAnswer, NoAnswer
@@ -19,7 +19,7 @@ from judge.records.answers import NO_LABEL, spelling
 from judge.records.base import clip, keys_of
 from judge.records.fields import LabelError, id_text
 from judge.records.lines import Line, written
-from judge.run.output import write_whole
+from judge.report.files import writing
 from judge.run.task import RunInfo, fingerprint
 from judge.verdict import AnswerOutcome, Verdict
 from judge.version import __version__
@@ -236,13 +236,11 @@ def _in_setting(result: MeasuredAnswer, choices: Choices) -> MeasuredAnswer:
 
 
 def write_scored(out: Path, benchmark: Benchmark, results: Sequence[MeasuredAnswer]) -> None:
-    """Write the results as `judge evaluate` does; UsageError if the file cannot be written."""
+    """Write the results as `judge evaluate` does, over an earlier file; raises as `writing`."""
     described = {"benchmark": benchmark.name, "settings": {"version": __version__}}
     mark = RunInfo(benchmark.name, described, fingerprint(described, {}))
-    try:
-        write_whole(out, b"".join(line_of(result, mark).text for result in results))
-    except OSError as error:
-        raise UsageError(f"-o {out}: cannot be written: {why_unread(error)}") from error
+    with writing(out, [], overwrite=True) as file:
+        file.writelines(line_of(result, mark).text for result in results)
 
 
 def _read(

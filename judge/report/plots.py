@@ -9,7 +9,8 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 from warnings import catch_warnings, filterwarnings
 
-from judge.errors import UsageError, why_unread
+from judge.errors import UsageError
+from judge.report.files import writing
 from judge.stats.intervals import Estimate, Quartiles
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def draw_runs(comparison: Comparison, path: Path, form: FigureForm = "dots") -> 
     """Draw a comparison's runs, in panels below one another, with a mark for each run in each row.
 
     The same comparison gives the same bytes. Raises UsageError if there is nothing to draw, or
-    `path` does not end in one of `ENDINGS` or cannot be written.
+    `path` does not end in one of `ENDINGS` or cannot be written; JudgeError as `writing`.
     """
     from matplotlib.figure import Figure
 
@@ -84,10 +85,8 @@ def draw_runs(comparison: Comparison, path: Path, form: FigureForm = "dots") -> 
         figure.legend(marks.values(), marks, loc="outside upper left", fontsize="small")
         figure.set_layout_engine("constrained")
         dated = {"Date": None} if path.suffix.lower() == ".svg" else None
-        try:
-            figure.savefig(path, metadata=dated)
-        except OSError as error:
-            raise UsageError(f"--figure {path}: cannot be written: {why_unread(error)}") from error
+        with writing(path, [], overwrite=True, flag="--figure") as file:
+            figure.savefig(file, format=path.suffix[1:].lower(), metadata=dated)
 
 
 def _panel(

@@ -90,6 +90,8 @@ class SheetForm:
             ]
             for file, content in zip(opened, files.values(), strict=True):
                 file.write(content)
+                # A full disk is noticed here, before one of the files is in place.
+                file.flush()
         return [*files] if out in files else [out]
 
     def instructions_of(self, path: Path | None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from judge.errors import Exit, JudgeError
+from judge.errors import Exit, JudgeError, unwritable
 from judge.run.output import write_whole
 from judge.run.summary import Summary
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from judge.run.corrected import CorrectedRate
     from judge.run.gates import Gate, GateOutcome
     from judge.run.job import Job
-    from judge.run.task import Watcher
     from judge.settings import Settings
 
 
@@ -87,10 +86,8 @@ class Report:
         }
 
 
-def write_summary(
-    job: Job, report: Report, settings: Settings, watcher: Watcher, **more: Any
-) -> None:
-    """Write the job's summary file, if it names one; on failure the watcher says why."""
+def write_summary(job: Job, report: Report, settings: Settings, **more: Any) -> None:
+    """Write the job's summary file, if it names one; a failure is fatal for the report."""
     if job.summary is None:
         return
     content = {**report.as_json(), **more, "settings_from": settings.from_files}
@@ -98,4 +95,5 @@ def write_summary(
     try:
         write_whole(job.summary, text.encode("utf-8", "backslashreplace"))
     except OSError as error:
-        watcher.say(f"--summary {job.summary} was not written: {error.strerror}")
+        failure = unwritable(f"--summary {job.summary} cannot be written", error)
+        report.fatal = report.fatal or failure

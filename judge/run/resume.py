@@ -12,7 +12,8 @@ import json
 import os
 import sqlite3
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -194,10 +195,25 @@ class Resumption:
             reorder(self.out, order)
         return unmatched
 
-    def _set_aside(self, starts: Iterable[int]) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
-        with os.fdopen(os.open(self.unmatched, flags, 0o666), "wb") as file:
-            file.writelines(map(self._line, starts))
+    def _set_aside(self, starts: Collection[int]) -> None:
+        """Append lines to `unmatched`, unless an earlier run did so and was killed before they left
+        OUT."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
+        with os.fdopen(os.open(self.unmatched, flags, 0o666), "a+b") as file:
+            lacking = Counter(digest(self._line(start), 16) for start in starts)
+            file.seek(0)
+            end, line = 0, b"\n"
+            for line in file:
+                end += 0 if _cut_off(line) else len(line)
+                lacking[digest(line, 16)] -= 1
+            file.truncate(end)
+            if end and not line.endswith(b"\n") and not _cut_off(line):
+                file.write(b"\n")
+            for start in starts:
+                line = self._line(start)
+                if lacking[digest(line, 16)] > 0:
+                    lacking[digest(line, 16)] -= 1
+                    file.write(line)
             file.flush()
             os.fsync(file.fileno())
 

@@ -1,4 +1,4 @@
-"""Validation: judges inputs, and writes output lines and a summary."""
+"""Validation: judges inputs, and writes output lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from judge.records.lines import Line
 from judge.run.job import Job
 from judge.run.look_ahead import MAX_LISTED, LookAhead, fields_of_flags, listed, no_field
 from judge.run.panels import Resources
-from judge.run.report import Report, write_summary
+from judge.run.report import Report
 from judge.run.run import run
 from judge.run.stream import aside
 from judge.run.task import FOR_PEOPLE, RunInfo, Task, Watcher, engine_of
@@ -58,7 +58,6 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     report = run(job, task, watcher, engine_of(task, settings, of_worker))
     for message in task.missing() if report.finished else ():
         watcher.say(message)
-    write_summary(job, report, settings, watcher)
     return report
 
 

@@ -22,7 +22,7 @@ from judge.records.fields import object_of
 from judge.records.labels.items import LabelledItem
 from judge.records.labels.own import OwnByFields, label_key
 from judge.records.lines import MAX_OUTPUT_LINE, parsed
-from judge.run.output import sync_folder
+from judge.run.output import real, sync_folder
 
 
 class Place(NamedTuple):
@@ -64,6 +64,11 @@ class AnswerFile:
         self._records: dict[str, str] = {}
         if not path.parent.is_dir():
             raise UsageError(f"-o {path}: there is no folder {path.parent}")
+        place = path if path.exists() else real(path).parent
+        if not os.access(place, os.W_OK) or (path.exists() and not path.is_file()):
+            raise UsageError(
+                f"{path}: answers cannot be kept there; name a file that can be written"
+            )
         if path.exists() and path.stat().st_size:
             self._refuse_foreign()
         self.refresh()

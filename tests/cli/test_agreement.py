@@ -97,6 +97,10 @@ def test_a_line_that_cannot_be_read_is_named_and_the_rest_is_measured(typed: Typ
             ["votes.jsonl", "--people", "p.jsonl"],
             "--people names ['W1'], the labels are by ['w1', ",
         ),
+        (
+            ["votes.jsonl", "--people", "p.jsonl", "-o", "p.jsonl", "--overwrite"],
+            "-o p.jsonl is the input: name another file",
+        ),
     ],
 )
 def test_bad_usage(typed: Typed, words: list[str], says: str) -> None:

@@ -371,6 +371,8 @@ def test_a_folder_that_is_not_empty_is_refused_before_any_call(typed: Typed) -> 
     assert told == "judge: -o done exists: name another, or --overwrite\n"
     told = typed.text(*RUN, "-m", gone, "-o", "labels.jsonl")[2]
     assert told == "judge: -o labels.jsonl is a file: name a folder\n"
+    told = typed.text(*RUN, "-m", gone, "-o", "labels.jsonl/done")[2]
+    assert told.startswith("judge: -o labels.jsonl/done: cannot be written; name one in a folder")
     judge = script(typed, "judge.yaml", SENSIBLE)
     assert typed(*RUN, *judge, "-o", "done", "--overwrite").returncode == 0
     assert Path("done/mine.txt").read_text() == "kept"

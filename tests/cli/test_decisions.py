@@ -45,6 +45,16 @@ def decide(typed: Typed, **answers: Any) -> None:
     typed.write("review.jsonl", review)
 
 
+def test_decisions_are_no_output(judged: Typed) -> None:
+    decide(judged, m2="yes")
+    before = judged.read("review.jsonl")
+    run = ("validate", "mails.jsonl", *ASK, "--decisions", "review.jsonl", "--overwrite")
+    for out in (("-o", "review.jsonl"), ("-o", "new.jsonl", "--review", "review.jsonl")):
+        code, _, told = judged.text(*run, *out)
+        assert code == 2 and "review.jsonl is the file of --decisions: name another file" in told
+    assert judged.read("review.jsonl") == before
+
+
 def test_a_decision_counts_for_gates_and_sets_and_lasts(judged: Typed) -> None:
     assert [line["id"] for line in lines(judged, "review.jsonl")] == ["m2", "m3"]
     decide(judged, m2="Yes")

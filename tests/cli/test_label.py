@@ -275,6 +275,14 @@ def test_bad_usage(mails: Typed, words: tuple[str, ...], says: str) -> None:
     assert (code, out) == (2, "") and says in told and not (mails.folder / "s.csv").exists()
 
 
+def test_a_page_whose_answers_could_not_be_kept_is_not_opened(mails: Typed) -> None:
+    (mails.folder / "null.jsonl").symlink_to("/dev/null")
+    (mails.folder / "lost.jsonl").symlink_to("no/lost.jsonl")
+    for out in ("null.jsonl", "lost.jsonl"):
+        code, _, told = mails.text("label", "mails.jsonl", "--ask", "Q?", "-o", out)
+        assert code == 2 and told.startswith(f"judge: {out}: answers cannot be kept there")
+
+
 def test_an_id_that_a_spreadsheet_would_run_comes_back_as_it_was(typed: Typed) -> None:
     records = [{"id": "@ann/1", "text": "hello"}, {"id": "-2", "text": "bye"}]
     typed.write("in.jsonl", records)

@@ -141,3 +141,19 @@ def test_an_option_before_the_command_is_told_to_come_after_it(typed: Typed, opt
     expected = f"Error: {name} comes after the command: judge validate ... {name} ...\n"
     assert done.stderr.decode().endswith(expected)
     assert b"No such option: --modle" in typed("--modle", "a.jsonl").stderr
+
+
+def test_files_that_the_system_refuses_are_named(typed: Typed) -> None:
+    typed.write("in.jsonl", [norm(1)])
+    long = "Is it polite? " * 30
+    for words in (
+        ("validate", long, *ONE),
+        ("validate", "in.jsonl", "-o", f"{long}.jsonl", *ONE),
+        ("validate", "in.jsonl", "--rubric", long, *ONE[:2]),
+        ("report", long, "-o", "page.html"),
+        ("calibrate", long),
+        ("agreement", long),
+    ):
+        done = typed(*words)
+        assert done.returncode == 2, words
+        assert b": cannot be used: File name too long\n" in done.stderr, words

@@ -119,6 +119,29 @@ def test_a_table_that_cannot_be_written_is_told_before_and_after(
     assert not list(mails.folder.glob("t.*"))
 
 
+def test_a_run_whose_table_or_summary_is_not_written_ends_with_4(mails: Typed) -> None:
+    (mails.folder / "t.csv").symlink_to("no/t.csv")
+    code, _, said = mails.text(*RUN, "-o", "t.csv", "--summary", "s.json")
+    assert code == 4 and "t.csv: cannot be written: No such file or directory" in said
+    assert json.loads(mails.read("s.json"))["exit_code"] == 4
+    (mails.folder / "full").symlink_to("/dev/full")
+    code, _, said = mails.text(*RUN, "-q", "-o", "o.jsonl", "--summary", "full")
+    assert code == 4 and said.startswith("judge: --summary full cannot be written: No space left")
+    again = (*RUN, "-q", "-o", "o.jsonl", "--resume", "--summary", "room.json")
+    assert mails(*again).returncode == 0
+    assert json.loads(mails.read("room.json"))["resumed"] == len(lines(mails.read("o.jsonl")))
+
+
+def test_a_full_disk_under_a_workbook_is_told_in_one_line(judge: Shell) -> None:
+    (judge.folder / "in.jsonl").write_text(json.dumps({"id": "a", "text": "Hi."}) + "\n")
+    asked = ("--ask", "Is it?", "-m", "scripted:yes.yaml", "--method", "logprobs")
+    assert judge("validate", "in.jsonl", *asked, "-q", "-o", "o.jsonl").returncode == 0
+    (judge.folder / "full.xlsx").symlink_to("/dev/full")
+    done = judge("export", "o.jsonl", "-o", "full.xlsx")
+    told = b"judge: full.xlsx cannot be written: No space left on device; make room there\n"
+    assert (done.returncode, done.stderr) == (4, told)
+
+
 def test_questions_stand_beside_the_output_in_words(mails: Typed) -> None:
     mails.text(*RUN, "-o", "out.jsonl")
     (run,) = json.loads(mails.read("out.jsonl.run.json")).values()

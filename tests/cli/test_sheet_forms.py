@@ -46,6 +46,13 @@ def test_tasks_for_label_studio(mails: Typed) -> None:
     assert code == 2 and "tasks.json exists" in told and mails.text(*words, "--overwrite")[0] == 0
 
 
+def test_a_full_disk_leaves_no_part_of_a_sheet(mails: Typed) -> None:
+    (mails.folder / "tasks.json").symlink_to("/dev/full")
+    code, _, told = mails.text("label", "mails.jsonl", *ASK, "--sheet", "label-studio:tasks.json")
+    assert code == 4 and "tasks.json cannot be written: No space left on device" in told
+    assert not (mails.folder / "tasks.xml").exists()
+
+
 def test_a_sheet_that_is_drawn_evenly_says_that_it_keeps_no_weights(mails: Typed) -> None:
     mails.write("many.jsonl", [{"E-mail": f"Hi {n}.", "team": "ab"[n < 5]} for n in range(6)])
     words = ("label", "many.jsonl", "--ask", "Is it polite?", "--on", "E-mail", "--sample", "2")

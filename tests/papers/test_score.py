@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 from typing import Any
 
@@ -282,3 +283,37 @@ def test_normads_released_answers_are_scored_as_their_notebooks_score_them(typed
     assert b"gpt-4.csv: name the condition of these answers: --condition NAME" in done.stderr
     done = typed("score", "normad", "gpt-4.csv", "--condition", "country+value", "--json")
     assert json.loads(done.stdout)[0]["rows"][0]["context"] == "country+value"
+
+
+def test_output_replaces_no_input_and_is_written_as_a_whole(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("score", "normad", "a.jsonl", "norms.jsonl", "--condition", "country", "-o")
+    before = typed.read("a.jsonl")
+    (typed.folder / "folder").mkdir()
+    for out, told in (
+        ("a.jsonl", "-o a.jsonl is the input: name another file"),
+        ("norms.jsonl", "-o norms.jsonl is the input: name another file"),
+        ("folder", "-o folder: is a folder: name a file"),
+        ("no/a.jsonl", "-o no/a.jsonl: cannot be written; name one in a folder that is there"),
+    ):
+        code, out, said = typed.text(*words, out, "--overwrite")
+        assert (code, out) == (2, "") and told in said
+    assert typed.read("a.jsonl") == before
+    (typed.folder / "null").symlink_to("/dev/null")
+    assert typed(*words, "null").returncode == 0
+    for name in ("1.jsonl", "2.jsonl"):
+        assert typed(*words, name).returncode == 0
+    figure = ("compare", "1.jsonl", "2.jsonl", "--figure", "f.svg", "--overwrite")
+    assert typed(*figure).returncode == 0
+    drawn = typed.read("f.svg")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    for again, name in (((*words, "1.jsonl", "--overwrite"), "1.jsonl"), (figure, "f.svg")):
+        code, _, said = typed.text(*again)
+        told = f"judge: {name} cannot be written: No space left on device; make room there\n"
+        assert (code, said) == (4, told)
+    assert typed.read("f.svg") == drawn and typed.read("1.jsonl") == typed.read("2.jsonl")

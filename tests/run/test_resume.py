@@ -288,6 +288,29 @@ def test_a_kill_while_out_is_put_in_order_loses_nothing(
     assert leftovers == {"out.jsonl", "out.jsonl.run.json"}
 
 
+@pytest.mark.parametrize("step", ["os.fsync", "pathlib.Path.replace"])
+def test_a_kill_while_lines_leave_out_doubles_none(
+    room: Room, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    twice = room.undisturbed([POOL[1], POOL[1], POOL[0]]).splitlines(keepends=True)[:2]
+    whole = room.undisturbed([POOL[0], POOL[2]])
+    room.put(b"".join(twice) + whole)
+
+    def killed(*_: object) -> None:
+        raise RuntimeError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(step, killed)
+        with pytest.raises(RuntimeError, match="killed"):
+            room.run(room.out, resume=True)
+    aside = unmatched_file(room.out)
+    if step == "os.fsync":
+        aside.write_bytes(aside.read_bytes()[:-9])
+    report = room.run(room.out, resume=True)
+    assert room.out.read_bytes() == whole and report.unmatched == 2
+    assert aside.read_bytes() == b"".join(twice)
+
+
 def test_an_out_that_cannot_be_put_in_order_ends_the_run_with_the_reason(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,7 +63,7 @@ def command(
     from judge.api import refuse_existing
     from judge.run.output import refuse_ending
 
-    refuse_existing("-o", out, overwrite)
+    refuse_existing("-o", out, overwrite, sources=[answers, *(gold or ())])
     if out is not None:
         refuse_ending("-o", out)
     from judge.cli.tables import print_tables
