@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, InstanceOf
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, InstanceOf
+from pydantic_core import core_schema
 
 from judge.voting import Opinion, decide
 
@@ -31,6 +32,14 @@ class Verdict(StrEnum):
     UNREADABLE = "unreadable"
     ERROR = "error"
     SKIPPED = "skipped"
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        """Written as plain text, which every writer of JSON and YAML takes."""
+        as_text = core_schema.to_string_ser_schema(when_used="always")
+        return {**handler(source), "serialization": as_text}
 
 
 class AnswerOutcome(StrEnum):

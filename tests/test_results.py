@@ -505,5 +505,10 @@ def test_a_frame_holds_what_utf8_cannot(asked: dict[str, Any]) -> None:
 def test_sums_are_plain_data_that_any_writer_takes(asked: dict[str, Any]) -> None:
     import yaml
 
-    sums = judge.validate(ROWS, **asked).all().summary().as_json()
-    assert yaml.safe_load(yaml.safe_dump(sums))["checks"] == {"question": {"pass": 1, "fail": 1}}
+    found = judge.validate(ROWS, **asked).all()
+    sums = yaml.safe_load(yaml.safe_dump(found.summary().as_json()))
+    assert sums["checks"] == {"question": {"pass": 1, "fail": 1}}
+    line = yaml.safe_load(yaml.safe_dump(found[0].line))["judge"]
+    assert (line["verdict"], line["checks"][0]["votes"][0]["verdict"]) == ("pass", "pass")
+    compared = yaml.safe_load(yaml.safe_dump(judge.compare([found, found]).as_json()))
+    assert compared["runs"] == {"A": "run A", "B": "run B"}

@@ -317,7 +317,7 @@ class Calibration:
     def as_json(self) -> dict[str, Any]:
         """The report as plain JSON values, without the profile, which has its own file."""
         return {
-            "sources": list(self.sources),
+            "sources": [str(source) for source in self.sources],
             "checks": [check.as_json() for check in self.checks],
             "unreadable_lines": unreadable_lines(self.problems),
             "taught_left_out": self.taught,

@@ -111,7 +111,7 @@ class Comparison:
     def as_json(self) -> dict[str, Any]:
         return {
             "made_by": self.made_by,
-            "runs": dict(self.runs),
+            "runs": {name: str(source) for name, source in self.runs.items()},
             "items": dict(self.items),
             "tables": [table.as_json() for table in (*self.tables, *self.paper)],
             "notes": list(self.notes),
