@@ -179,7 +179,7 @@ def guard_process() -> None:
     Warnings are ours, and those that Python writes if logging is not set up.
     """
     sys.excepthook = _show
-    sys.unraisablehook = _drop
+    sys.unraisablehook = _unraisable
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(_Formatter())
         logging.getLogger("judge").addHandler(logging.lastResort)
@@ -191,9 +191,11 @@ def _show(kind: type[BaseException], error: BaseException, trace: TracebackType 
         sys.stderr.write(printable(redacted(report)))
 
 
-def _drop(unraisable: sys.UnraisableHookArgs) -> None:
-    """Drop an error in deleting an object, such as a zip file that a full disk left open: the error
-    behind it is reported."""
+def _unraisable(fault: sys.UnraisableHookArgs) -> None:
+    """Report a fault in deleting an object, without its frames; not that a file left open by a full
+    disk cannot be closed: the error behind that is reported."""
+    if not isinstance(fault.exc_value, OSError) and sys.stderr:
+        sys.stderr.write(printable(redacted(f"{fault.exc_value!r} in {fault.object!r}\n")))
 
 
 def in_utf8(text: str) -> str:
