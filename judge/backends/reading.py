@@ -197,12 +197,18 @@ def counted(call: Call, completion: Completion, sent: Sequence[str]) -> Completi
     text = completion.text if call.layer is None else ""
     if completion.input_tokens and (completion.output_tokens or not text):
         return completion
-    length = sum(map(len, sent))
+    length = sum(map(byte_count, sent))
     return replace(
         completion,
         input_tokens=completion.input_tokens or length // CHARACTERS_PER_TOKEN + 1,
-        output_tokens=completion.output_tokens or -(-len(text) // CHARACTERS_PER_TOKEN),
+        output_tokens=completion.output_tokens or -(-byte_count(text) // CHARACTERS_PER_TOKEN),
     )
+
+
+def byte_count(text: str) -> int:
+    """The bytes of a text in UTF-8. In tokens they count as much as so many characters of English:
+    a letter of Russian or Arabic has two, of Hindi, Thai, Chinese or Japanese three."""
+    return len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))
 
 
 def fewest_tokens(text: str) -> int:

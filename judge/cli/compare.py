@@ -69,7 +69,8 @@ def command(
     if figure is not None:
         from judge.report.plots import draw_runs
 
-        draw_runs(comparison, figure, form)
+        if note := draw_runs(comparison, figure, form):
+            print_message(note)
     if as_json:
         print_output(json.dumps(comparison.as_json(), ensure_ascii=False, indent=2))
     else:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from judge.records.words import caseless
+
 _SPELLINGS = {
     "bosnia_and_herzegovina": ("Bosnia", "Bosnia-Herzegovina"),
     "czech_republic": ("Czechia",),
@@ -34,7 +36,7 @@ _SMALL_WORDS = re.compile(r"\b(And|Of)\b")
 
 
 def _folded(country: str) -> str:
-    folded = _BETWEEN.sub("_", unicodedata.normalize("NFKC", country).strip().casefold())
+    folded = _BETWEEN.sub("_", caseless(unicodedata.normalize("NFKC", country).strip()))
     return folded.removeprefix("the_").replace("_&_", "_and_")
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
-from warnings import catch_warnings, filterwarnings
+from warnings import catch_warnings, filterwarnings, warn_explicit
 
 from judge.errors import UsageError
 from judge.report.files import writing
@@ -28,13 +29,24 @@ STYLE = {
 }
 
 
+_NO_GLYPH = "Glyph .* missing from"
+
+
 @contextmanager
-def _styled() -> Iterator[None]:
+def _styled() -> Iterator[list[str]]:
+    """Draw in our style; yields the list of matplotlib's warnings of letters that its font lacks,
+    which is complete at the end."""
     from matplotlib.style import context
 
-    with context(["default", STYLE]), catch_warnings():
-        filterwarnings("ignore", message="Glyph .* missing from")
-        yield
+    lacking: list[str] = []
+    with context(["default", STYLE]), catch_warnings(record=True) as warnings:
+        filterwarnings("always", message=_NO_GLYPH)
+        yield lacking
+    for warning in warnings:
+        if re.match(_NO_GLYPH, str(warning.message)):
+            lacking.append(str(warning.message))
+        else:
+            warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
 
 
 def drawable(text: str, size: int) -> str:
@@ -59,11 +71,12 @@ FigureForm = Literal["dots", "bars", "boxes"]
 runs; the box of a measure (median, quartiles) in a paper's tables."""
 
 
-def draw_runs(comparison: Comparison, path: Path, form: FigureForm = "dots") -> None:
+def draw_runs(comparison: Comparison, path: Path, form: FigureForm = "dots") -> str | None:
     """Draw a comparison's runs, in panels below one another, with a mark for each run in each row.
 
-    The same comparison gives the same bytes. Raises UsageError if there is nothing to draw, or
-    `path` does not end in one of `ENDINGS` or cannot be written; JudgeError as `writing`.
+    The same comparison gives the same bytes. Returns the note that a name cannot be read in it, if
+    one cannot. Raises UsageError if there is nothing to draw, or `path` does not end in one of
+    `ENDINGS` or cannot be written; JudgeError as `writing`.
     """
     from matplotlib.figure import Figure
 
@@ -76,7 +89,7 @@ def draw_runs(comparison: Comparison, path: Path, form: FigureForm = "dots") -> 
         what = "measures with boxes" if form == "boxes" else "scores"
         raise UsageError(f"--figure {path}: the runs have no {what}; --paper has other measures")
     heights = [0.7 + len(panel.rows) * (0.3 + 0.12 * len(runs)) for panel in panels]
-    with _styled():
+    with _styled() as lacking:
         figure = Figure(figsize=(6.4, 0.9 + sum(heights)))
         grid = figure.subplots(len(panels), 1, squeeze=False, height_ratios=heights)
         marks: dict[str, Any] = {}
@@ -87,6 +100,9 @@ def draw_runs(comparison: Comparison, path: Path, form: FigureForm = "dots") -> 
         dated = {"Date": None} if path.suffix.lower() == ".svg" else None
         with writing(path, [], overwrite=True, flag="--figure") as file:
             figure.savefig(file, format=path.suffix[1:].lower(), metadata=dated)
+    if lacking and path.suffix.lower() == ".png":
+        return f"{path} shows boxes for letters that its font lacks: name a .svg file"
+    return None
 
 
 def _panel(

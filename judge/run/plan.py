@@ -20,6 +20,7 @@ from typing import Any, cast
 
 from judge.backends import factory
 from judge.backends.base import Backend, Call, Mode, parse_model
+from judge.backends.reading import byte_count
 from judge.cache import ReplyCache
 from judge.configuration import user_file
 from judge.errors import UsageError
@@ -41,7 +42,8 @@ from judge.verdict import Answer, Check, Usage, Verdict
 from judge.workflows import By, Context, Work
 
 CHARACTERS_PER_TOKEN = 4.0
-"""A common figure for English with current tokenizers, for the likely and most estimates."""
+"""A common figure for English with current tokenizers, for the likely and most estimates; of
+other scripts so many bytes (`byte_count`)."""
 
 MOST_CHARACTERS = 8.0
 """Upper bound on characters per token over a whole prompt, for the least estimate."""
@@ -155,8 +157,8 @@ class Plan:
             "are decided at the first votes, in replies of a quarter of the tokens allowed."
         )
         yield (
-            f"Most: every call, in replies as long as allowed. {CHARACTERS_PER_TOKEN:g} characters "
-            "a token. Replies that are asked for again are not counted."
+            f"Most: every call, in replies as long as allowed. {CHARACTERS_PER_TOKEN:g} bytes (as "
+            "many English letters) a token. Replies that are asked for again are not counted."
         )
 
     @property
@@ -276,17 +278,15 @@ class PlannedCalls:
         if key not in self.keys:
             self.keys.add(key)
             # Servers of decision models put a question into a frame of their own.
-            length, least_length = (
-                sum(map(len, call.sent(decides=decides))) for decides in (False, client.decides)
-            )
+            texts, least_texts = (call.sent(decides=decides) for decides in (False, client.decides))
             name = f"{call.origin.rubric} ({call.role})"
             name = {"rewriting": "rewriting", "measured": call.origin.rubric}.get(call.role, name)
             usage = self.usage.setdefault(name, Usage())
             if key not in self._seen:
-                self.usage[name] = usage + client.estimate(
-                    round(length / CHARACTERS_PER_TOKEN), tokens
-                )
-                least = client.estimate(int(least_length / MOST_CHARACTERS), min(1, tokens))
+                likely = round(sum(map(byte_count, texts)) / CHARACTERS_PER_TOKEN)
+                self.usage[name] = usage + client.estimate(likely, tokens)
+                length = sum(map(len, least_texts))
+                least = client.estimate(int(length / MOST_CHARACTERS), min(1, tokens))
                 self.bound[name] = self.bound.get(name, Usage()) + least
         return tokens
 

@@ -232,6 +232,17 @@ def test_a_figure_has_a_panel_for_each_slice(typed: Typed) -> None:
     assert typed.text(*words[:-2], "--form", "bars")[0] == 2
 
 
+def test_a_figure_that_cannot_show_a_name_says_so(typed: Typed) -> None:
+    """The font of a .png lacks Chinese; text in a .svg is text."""
+    for name in ("a", "\u4e59"):
+        typed.write(f"{name}.jsonl", answers("1100"))
+    words = ("compare", "a.jsonl", "\u4e59.jsonl", "--figure")
+    code, _, told = typed.text(*words, "f.png")
+    says = "judge: f.png shows boxes for letters that its font lacks: name a .svg file\n"
+    assert (code, told) == (0, says)
+    assert typed.text(*words, "f.svg")[::2] == (0, "")
+
+
 @pytest.mark.filterwarnings("error")
 def test_runs_without_scores_are_drawn_by_the_papers_measures_or_not_at_all(typed: Typed) -> None:
     folder = write_folder(typed.folder / "eecc")

@@ -109,6 +109,7 @@ def test_spelling_does_not_matter() -> None:
     for written_, cluster in (
         ("South Korea", "Confucian"),
         (" Tu\u0308rkiye ", "African-Islamic"),
+        ("T\u00dcRK\u0130YE", "African-Islamic"),
         ("Turkey", "African-Islamic"),
         ("the United States", "English Speaking"),
         ("Bosnia & Herzegovina", "Orthodox Europe"),

@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from judge.backends.base import Call, Method
+from judge.backends.base import Call, Completion, Method, Prompt
+from judge.backends.reading import counted
 from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.model_tables import ListPrice, Price, price_of
@@ -97,6 +98,18 @@ def test_a_hidden_state_writes_no_tokens(most: bool) -> None:
     (usage,), (bound,) = calls.usage.values(), calls.bound.values()
     assert (usage.replies, usage.output_tokens, bound.output_tokens) == (1, 0, 0)
     assert usage.input_tokens > bound.input_tokens > 0
+
+
+def test_a_letter_of_three_bytes_takes_three_times_the_tokens(folder: Path) -> None:
+    """400 letters of Chinese have 800 bytes more than 400 of English: 200 tokens."""
+    chinese, english = (
+        planned([{**NORM, "story": sign * 400}], check=("relevance",))[0].most.input_tokens
+        for sign in ("\u4e2d", "a")
+    )
+    assert chinese - english == 200
+    call = Call(Prompt([{"role": "user", "content": "\u4e2d" * 8}]), max_tokens=9)
+    unreported = counted(call, Completion("\u4e2d" * 4), call.sent(decides=False))
+    assert (unreported.input_tokens, unreported.output_tokens) == (24 // 4 + 1, 12 // 4)
 
 
 def test_what_is_counted_without_a_model_plans_no_call(folder: Path) -> None:
