@@ -40,7 +40,7 @@ from judge.graphs.replies import Situation
 from judge.graphs.settings import NormSettings
 from judge.papers.countries import ALSO_WORDS, spellings
 from judge.papers.normad import COUNTRIES, LABELS, cluster_of
-from judge.questions.evidence import SENTENCE_END
+from judge.questions.evidence import SENTENCE_END, SPEECH_MARKS
 from judge.records import Record
 from judge.records.answers import spelling
 from judge.records.fields import LabelError, object_of, text_of
@@ -68,7 +68,7 @@ SUBCATEGORIES = {
 """The four subcategories of section 4.1 by words of Cultural Atlas's; all others are basic."""
 BASIC = "basic_etiquette"
 
-_QUESTION = ("?", "？", "؟", ";")
+_QUESTION = ("?", "？", "؟", ";", "፧")
 
 
 def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
@@ -199,7 +199,7 @@ async def form(state: State) -> None:
 def form_problem(record: Record) -> str | None:
     """What is wrong with the form of a situation; None if nothing is."""
     story = record.texts["story"].strip()
-    if not story.rstrip("\"'”’» ").endswith(_QUESTION):
+    if not story.rstrip(f"{SPEECH_MARKS}'\u2018\u2019)\uff09 ").endswith(_QUESTION):
         return "no closing question"
     if len([*SENTENCE_END.finditer(f"{story} ")]) > MOST_SENTENCES + 1:
         return f"more than {MOST_SENTENCES} sentences"

@@ -17,10 +17,10 @@ from judge.records.words import UNSPACED, marks
 SPEECH_MARKS = '"\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\u300c\u300d\u300e\u300f'
 """Quotation marks that open and close speech."""
 
-_CLOSING = rf"[{SPEECH_MARKS}'\u2019)]*"
+_CLOSING = rf"[{SPEECH_MARKS}'\u2019)\u3009\u300b\u3011\u3015\uff09]*"
 SENTENCE_END = re.compile(
-    rf"[.!?\u2026\u061f\u06d4\u0964\u1362\u104b\u17d4]{_CLOSING}(?=\s|$)"
-    rf"|[\u3002\uff01\uff1f]{_CLOSING}"
+    rf"[.!?\u2026\u0589\u061f\u06d4\u0964\u0965\u1362\u104b\u17d4]{_CLOSING}(?=\s|$)"
+    rf"|[\u3002\uff01\uff1f\uff61]{_CLOSING}"
 )
 
 # ------------------------------------------------------------ normal form

@@ -315,6 +315,9 @@ def test_three_regenerations_at_most_and_a_person_before_a_discard(typed: Typed)
     [
         ("Ann bowed. Was that acceptable?", "One should bow.", None),
         ("Ann bowed. Was that acceptable", "One should bow.", "no closing question"),
+        ("Ann fragte: \u201eGut so?\u201c", "One should bow.", None),
+        ("Ann bowed. \u300c\u3044\u3044\u3067\u3059\u304b\uff1f\u300d", "Bow.", None),
+        ("Ann bowed (was that acceptable?)", "One should bow.", None),
         ("A b. " * 5 + "Was it right?", "One should bow.", None),
         ("A b. " * 6 + "Was it right?", "One should bow.", "more than 5 sentences"),
         ("Ann bowed in Peru. Was it right?", "One should bow.", "a country is named"),

@@ -173,6 +173,22 @@ def test_whatever_the_new_words_are_the_rest_of_the_story_stays(words: str, befo
             "\u4ed6\u8d70\u4e86",
             "\u4ed6\u8d70\u4e86\u3002 {}\u5979\u6765\u4e86\u3002",
         ),
+        # not into a parenthesis of full width; and the full stops of Armenian and of half width
+        (
+            "\u4ed6\u7b11\uff08\u771f\u7684\uff01\uff09\u5979\u6765\u4e86\u3002",
+            "\u4ed6\u7b11",
+            "\u4ed6\u7b11\uff08\u771f\u7684\uff01\uff09 {}\u5979\u6765\u4e86\u3002",
+        ),
+        (
+            "\u0546\u0561 \u0563\u0576\u0561\u0581\u0589 \u0537\u056c\u056b\u0589",
+            "\u0563\u0576\u0561\u0581",
+            "\u0546\u0561 \u0563\u0576\u0561\u0581\u0589 {} \u0537\u056c\u056b\u0589",
+        ),
+        (
+            "\u884c\u304f\uff61\u6765\u308b\uff61",
+            "\u884c\u304f",
+            "\u884c\u304f\uff61 {}\u6765\u308b\uff61",
+        ),
     ],
 )
 def test_dialogue_goes_behind_the_sentence_that_holds_its_anchor(
