@@ -149,8 +149,13 @@ def _is_path(value: object) -> bool:
 
 def texts(value: Any) -> list[str]:
     """A list of texts or paths as texts; a single one becomes a list of one."""
-    several = [value] if _is_path(value) else value
+    several = [value] if _is_path(value) else _in_order(value)
     return [text if isinstance(text, str) else str(text) for text in several]
+
+
+def _in_order(value: Any) -> Any:
+    """A set as a list, because its order differs from process to process; else the value."""
+    return sorted(value, key=str) if isinstance(value, set | frozenset) else value
 
 
 def settings_and_rubrics(
@@ -209,7 +214,10 @@ def resolved(
     for name in options:
         if name not in names:
             raise UsageError(f"{name}: {no_such_setting(name, names)}")
-    plain = {name: str(v) if isinstance(v, PathLike) else v for name, v in options.items()}
+    plain = {
+        name: str(value) if isinstance(value, PathLike) else _in_order(value)
+        for name, value in options.items()
+    }
     return resolve(plain, flag_name=str)
 
 

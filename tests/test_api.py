@@ -338,6 +338,25 @@ def test_the_rubric_is_the_same_whatever_it_is_made_of(asked: dict[str, Any]) ->
     assert len({one.fingerprint for one in found}) == 1
 
 
+def test_a_set_has_an_order_that_is_the_same_in_every_process(asked: dict[str, Any]) -> None:
+    """Of strings it differs: the prompt would, and no reply be found again."""
+    words = {f"tone {number}" for number in range(20)}
+    made = judge.Rubric.from_dict({"name": "a", "question": "b", "answers": words, "pass": words})
+    assert list(made.answers) == sorted(words)
+    row = {"id": "1", **dict.fromkeys(words, "thanks")}
+    (first,) = judge.validate([row], **asked, on=words)
+    (second,) = judge.validate([row], **asked, on=sorted(words))
+    assert first == second
+
+
+def test_a_value_of_numpy_or_a_path_in_a_rubrics_dict_is_plain(tmp_path: Path) -> None:
+    number = pytest.importorskip("numpy").int64(5)
+    (tmp_path / "s.json").write_text("{}")
+    for test in {"length": {"most": number}}, {"json_schema": tmp_path / "s.json"}:
+        made = judge.Rubric.from_dict({"name": "short", "fields": ["mail"], "test": test})
+        assert made.tested
+
+
 def test_a_rubric_in_memory_replaces_those_of_the_environment_as_a_path_does(
     asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -255,6 +255,25 @@ def test_lines_that_judge_did_not_write_are_left_out_with_a_warning(
     assert "1 of 3 lines could not be read as output of judge; the first: line 3" in warning
 
 
+def test_a_message_that_every_user_needs_is_a_warning_unless_a_watcher_takes_it(
+    asked: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    Path("people.jsonl").write_text('{"id": "other", "mail": "x", "labels": {"question": "no"}}\n')
+    judge.validate_to("o.jsonl", ROWS, decisions="people.jsonl", **asked)
+    told = "--decisions: 1 decided record is not among the input"
+    assert [entry.getMessage() for entry in caplog.records] == [f"judge: {told}"]
+
+    class Taking(judge.Watcher):
+        def say(self, message: str) -> None:
+            taken.append(message)
+
+    taken: list[str] = []
+    caplog.clear()
+    options = {"decisions": "people.jsonl", "overwrite": True, "watcher": Taking()}
+    judge.validate_to("o.jsonl", ROWS, **options, **asked)
+    assert (taken, caplog.records) == ([told], [])
+
+
 async def test_labels_in_memory_calibrate(asked: dict[str, Any]) -> None:
     pytest.importorskip("sklearn")
     labels = ["yes", "no", "yes", "no"]

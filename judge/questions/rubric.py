@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from importlib import resources
 from itertools import combinations
@@ -40,6 +40,7 @@ from judge.questions.python_checks import PythonFunction
 from judge.questions.replies import YES_NO, Reply, YesNo, answers_together, form_of, one_answer
 from judge.records.kinds import shown_first
 from judge.records.names import apart, entry_name
+from judge.records.tables import as_json
 from judge.yamlfile import composed, read_mapping, read_plain
 
 ASKED = "question"
@@ -62,6 +63,13 @@ _PAIR = re.compile(r"\\u(d[89ab]..)\\u(d[c-f]..)")
 def _character(pair: re.Match[str]) -> str:
     high, low = (int(half, 16) for half in pair.groups())
     return f"\\U{0x10000 + ((high & 0x3FF) << 10) + (low & 0x3FF):08x}"
+
+
+def _plain(content: Any) -> Any:
+    """The JSON of a value in a dict. Other iterables than sets may be read once only."""
+    if isinstance(content, set | frozenset) or not isinstance(content, Iterable):
+        return as_json(content)
+    return list(content)
 
 
 class Rubric(RubricKeys):
@@ -90,7 +98,7 @@ class Rubric(RubricKeys):
     def from_dict(cls, rubric: Mapping[str, Any]) -> Rubric:
         """The rubric with the keys that its file would have; UsageError as in `load`."""
         keys = {key: content for key, content in rubric.items() if content is not None}
-        return cls.from_text(_PAIR.sub(_character, json.dumps(keys, default=list)))
+        return cls.from_text(_PAIR.sub(_character, json.dumps(keys, default=_plain)))
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Rubric:

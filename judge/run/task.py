@@ -96,13 +96,14 @@ class Progress:
 
 
 class Watcher:
-    """Receives the events of a run; this base class ignores them."""
+    """Receives the events of a run; this base class logs the messages that every user needs."""
 
     def wrote(self, progress: Progress) -> None:
         """Called when the models are ready, after each line, and every second."""
 
     def say(self, message: str) -> None:
         """Show a message that every user needs."""
+        _log.warning("judge: %s", message)
 
     def note(self, message: str) -> None:
         """Show a message that --quiet suppresses."""
