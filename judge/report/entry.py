@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,6 +16,7 @@ from judge.records.lines import Line
 from judge.records.text import shown
 from judge.report.text import changes
 from judge.verdict import Answer, Check
+from judge.voting import Opinion
 
 LARGEST = 400_000
 """Most characters of JSON of a record that is shown whole; of a larger one only a summary is."""
@@ -113,10 +115,10 @@ def drawn(line: Line, judgement: Judgement, asked: Collection[str] = ()) -> dict
     fields that judges were shown, as far as they are known.
 
     `judge` is the judgement as in its line, but each edit as its `changes`, and each check with
-    what it `said`. `texts` are the record's, each as (name, text or its marked pieces, whether it
-    is prose): fields of `asked` first, then prose, then texts with quotes. `before` are the texts
-    that were rewritten, `quotes` the number of each quote or why it has none. A line larger than
-    `LARGEST` has only a summary.
+    what it `said` and whether its votes are `split`. `texts` are the record's, each as (name, text
+    or its marked pieces, whether it is prose): fields of `asked` first, then prose, then texts with
+    quotes. `before` are the texts that were rewritten, `quotes` the number of each quote or why it
+    has none. A line larger than `LARGEST` has only a summary.
     """
     about = {"id": line.name, "source": line.source, "line": line.number}
     size = len(json.dumps([line.fields, line.content], ensure_ascii=False))
@@ -141,7 +143,7 @@ def drawn(line: Line, judgement: Judgement, asked: Collection[str] = ()) -> dict
     for name in ("fingerprint", "usage", "original"):
         told.pop(name, None)
     for check, content in zip(judgement.checks, told.get("checks", ()), strict=True):
-        content["said"] = check.to_dict()["answer"]
+        content |= {"said": check.to_dict()["answer"], "split": differ(check)}
     for edit in told.get("edits", ()):
         edit["changes"] = changes(edit.pop("before"), edit.pop("after"))
     ordered = sorted(
@@ -169,8 +171,14 @@ def _text(content: Any) -> str:
 
 
 def differ(check: Check) -> bool:
-    """Whether a check's votes say different things."""
-    return len({vote.verdict for vote in check.votes}) > 1
+    """Whether a check's votes, without an explanation, say different things about the record or an
+    entry: another verdict, answer or score."""
+    said: dict[str | None, set[Opinion]] = defaultdict(set)
+    for vote in check.votes:
+        if vote.part != "explanation":
+            for value, opinion in vote.counted_as(graded=True).items():
+                said[value].add(opinion)
+    return any(len(opinions) > 1 for opinions in said.values())
 
 
 def probability(value: float | None) -> str:

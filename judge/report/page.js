@@ -82,7 +82,7 @@ function sureness(entry, name) {
 const some = (holds) => (item) => item.entries.some(holds);
 const ONLY = {
   differ: ["runs differ", (item) => item.differs],
-  split: ["votes differ", some((entry) => (entry.judge.checks || []).some((check) => new Set(votesOf(check).map((vote) => vote.verdict)).size > 1))],
+  split: ["votes differ", some((entry) => (entry.judge.checks || []).some((check) => check.split))],
   edited: ["edited", some((entry) => (entry.judge.edits || []).length > 0)],
   person: ["decided by a person", some((entry) => checksOf(entry).some((check) => check.by === "person"))],
   unlike: ["differ from their label", some((entry) => entry.labels.some((pair) => pair[3] === false))],

@@ -7,6 +7,7 @@ import hashlib
 import json
 import re
 import tracemalloc
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -97,6 +98,35 @@ def test_counts_shares_and_intervals() -> None:
     assert "10 records, 6 of them pass: 60.0% (95% interval 31.3% to 83.2%)." in words
     assert "use 9 replies, with 90 input tokens and 18 output tokens" in words
     assert "bad-input 1" in words
+
+
+def test_votes_differ_in_labels_and_in_entries_too() -> None:
+    """Of counted labels every vote is `answered`; of entries the worst may be the same."""
+
+    def votes(*said: Mapping[str | None, str]) -> list[dict[str, Any]]:
+        return [
+            {
+                "model": f"m:{n}",
+                "verdict": "answered",
+                "evidence": [
+                    {"value": v, "verdict": "answered", "answer": a} for v, a in one.items()
+                ],
+            }
+            for n, one in enumerate(said)
+        ]
+
+    casts = {
+        "labels": votes({None: "warm"}, {None: "rude"}),
+        "alike": votes({None: "warm"}, {None: "warm"}),
+        "entries": votes({"x": "warm", "y": "rude"}, {"x": "rude", "y": "warm"}),
+        # Later votes are asked only about entries that are open.
+        "open": votes({"x": "warm", "y": "rude"}, {"y": "rude"}),
+    }
+    counted = {"counted": ["warm", "rude"]}
+    html = page([record("answered", check(votes=v, **counted), id=n) for n, v in casts.items()])
+    assert "Votes differ in 2 records." in Seen(html).words
+    split = [entry["id"] for entry in entries(html) if entry["judge"]["checks"][0]["split"]]
+    assert split == ["labels", "entries"]
 
 
 def test_of_each_verdict_as_many_records_are_shown_as_asked() -> None:
