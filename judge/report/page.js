@@ -74,8 +74,8 @@ function haystack(item) {
 function sureness(entry, name) {
   return Math.min(1, ...checksOf(entry, name).map((check) => {
     if (check.probability !== undefined) return Math.abs(check.probability - 0.5) * 2;
-    const votes = votesOf(check).filter((vote) => vote.verdict === check.verdict).length;
-    return votesOf(check).length ? votes / votesOf(check).length : 1;
+    const agrees = (vote) => vote.verdict === check.verdict && (!check.counted || !check.answer || (vote.evidence || []).some((one) => one.answer === check.answer));
+    return votesOf(check).length ? votesOf(check).filter(agrees).length / votesOf(check).length : 1;
   }));
 }
 

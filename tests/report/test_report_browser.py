@@ -206,6 +206,26 @@ def test_filters_and_what_a_record_opens_to(shown: OpenPage) -> None:
     assert not shown.faults
 
 
+def test_labels_that_fewer_judges_give_are_less_sure(shown: OpenPage) -> None:
+    def said(*labels: str) -> dict[str, Any]:
+        votes = [
+            {
+                "model": f"m:{n}",
+                "verdict": "answered",
+                "evidence": [{"verdict": "answered", "answer": label}],
+            }
+            for n, label in enumerate(labels)
+        ]
+        return check("tone", "answered", votes=votes, counted=["warm", "rude"], answer="warm")
+
+    casts = {"all": ("warm",) * 3, "two": ("warm", "rude", "warm")}
+    shown.show([record("answered", said(*labels), id=name) for name, labels in casts.items()])
+    assert shown.names == ["all", "two"]
+    shown.tab.select_option("[name=sort]", "unsure")
+    shown.tab.wait_for_function("document.querySelector('.row .id').innerText == 'two'")
+    assert shown.names == ["two", "all"]
+
+
 def test_two_runs_differences_first(shown: OpenPage) -> None:
     verdicts = [("fail", "pass", "pass"), ("fail", "pass", "abstain")]
     runs = [[mail(n, verdict) for n, verdict in enumerate(run)] for run in verdicts]
