@@ -270,9 +270,8 @@ def _answered(summary: Summary) -> Iterator[str]:
         yield f"{name}: {ranking}"
     for name in summary.answers:
         yield f"{name}: {summary.answer_words(name)}"
-    for name, counts in summary.entries.items():
-        text = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
-        yield f"{name}: of {counted(counts.total(), 'entry', 'entries')}: {text}"
+    for name in summary.entries:
+        yield f"{name}: {summary.entry_words(name)}"
     if votes := summary.cheap.votes:
         yield f"cheap model: decides {summary.cheap.alone} of {counted(votes, 'check')} alone"
     for name, count in summary.quotes_lost.items():

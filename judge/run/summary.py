@@ -232,6 +232,12 @@ class Summary:
             words += f"; {fields[0]} wins {share}"
         return words + (f"; the orders disagreed in {self.torn[name]}" if self.torn[name] else "")
 
+    def entry_words(self, name: str) -> str:
+        """How many entries have each verdict of a check."""
+        counts, of = self.entries[name], self.entries[name].total()
+        text = ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+        return f"of {of} {'entry' if of == 1 else 'entries'}: {text}"
+
     def ranked(self) -> dict[str, Ranking]:
         """The rankings that follow from the comparisons, by name."""
         from judge.stats.ranking import ranking

@@ -316,6 +316,9 @@ def test_the_entry_that_failed_is_in_every_form(typed: Typed) -> None:
     suite = ElementTree.fromstring(export(typed, "o.xml"))[0]
     assert suite[0][0].get("message") == "Two is odd. – It is even. – “odd”"
     text = export(typed, "o.md").decode()
+    assert "\nclaims: of 2 entries: 1 pass, 1 fail\n" in text
+    assert typed("report", "out.jsonl", "-o", "o.html").returncode == 0
+    assert "Of 2 entries: 1 pass, 1 fail." in typed.read("o.html").decode()
     assert "| id | check | entry | quote | reason |\n| --- | --- | --- | --- | --- |\n" in text
     assert "| n1 | claims | Two is odd. | odd | It is even. |" in text
 
