@@ -121,11 +121,8 @@ class Line:
         """Whether the record abstains for want of a vote that another reply could give, or with
         votes that cannot be read, such as after an edit by hand."""
         checks = self.last_checks.values() if self.verdict == Verdict.ABSTAIN else ()
-        try:
-            parts = [Check.model_validate(c) for c in checks if c["verdict"] == Verdict.ABSTAIN]
-        except ValidationError:
-            return True
-        return any(check.lacks_votes for check in parts)
+        parts = [read_check(c) for c in checks if c["verdict"] == Verdict.ABSTAIN]
+        return any(check is None or check.lacks_votes for check in parts)
 
     @property
     def asked(self) -> bool:
@@ -224,6 +221,14 @@ class Line:
         graded = isinstance(steps, dict) and has_parts(steps) and steps.get("checks")
         changes = {"workflow": self.benchmark, "reason": why, "checks": [check, *(graded or ())]}
         return Judgement.model_validate({**self.content, **changes})
+
+
+def read_check(content: Mapping[str, Any]) -> Check | None:
+    """A check of an output line; None if it cannot be read, such as after an edit by hand."""
+    try:
+        return Check.model_validate(content)
+    except ValidationError:
+        return None
 
 
 def has_entries(check: Mapping[str, Any]) -> bool:

@@ -17,9 +17,9 @@ from judge.errors import UsageError
 from judge.records import content_hash, read
 from judge.records.answers import scalar_text
 from judge.records.base import own_id
-from judge.records.lines import Line, has_entries
+from judge.records.lines import Line, has_entries, read_check
 from judge.run.description import RunDescriptions
-from judge.verdict import UNDECIDED, AnswerOutcome, Check
+from judge.verdict import UNDECIDED, AnswerOutcome
 
 ItemScore = float | str
 """An item's score in one series, or why it has none. It is in [0, 1], or on its rubric's scale."""
@@ -193,7 +193,8 @@ def _answers_of(check: Mapping[str, Any]) -> dict[str | None, str | None]:
     if not has_entries(check):
         answer = check.get("answer")
         return {None: None if answer is None else str(answer)}
-    outcomes = Check.model_validate(check).outcomes()
+    read = read_check(check)
+    outcomes = read.outcomes() if read else {}
     return {value: said for value, (_, said) in outcomes.items() if value is not None}
 
 

@@ -15,12 +15,12 @@ from judge.digest import digest
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.panel import Panel
 from judge.profile import JudgeProfile, Rates
-from judge.records.lines import Line
+from judge.records.lines import Line, read_check
 from judge.records.words import telling_texts
 from judge.run.profiles import Profiles
 from judge.stats.corrected_rate import Corrected, design_effect, rogan_gladen
 from judge.stats.intervals import Estimate, plain
-from judge.verdict import PERSON, Check, Verdict
+from judge.verdict import PERSON, Verdict
 
 if TYPE_CHECKING:
     from judge.workflows import By
@@ -162,9 +162,11 @@ def count(
     checks, fields = _as_it_came(by_judges), line.original_fields
     for check in {check["check"]: check for check in checks}.values():
         check_errors = errors.get((check["check"], check["by"]))
-        if check_errors is not None and check.get("votes") and check["verdict"] != Verdict.ERROR:
-            rate = rates.setdefault(check["check"], CorrectedRate(check["check"], check_errors))
-            rate.add(Check.model_validate(check).verdicts().values(), fields)
+        if check_errors is None or not check.get("votes") or check["verdict"] == Verdict.ERROR:
+            continue
+        if read := read_check(check):
+            rate = rates.setdefault(read.name, CorrectedRate(read.name, check_errors))
+            rate.add(read.verdicts().values(), fields)
             rate.foreign += foreign
 
 

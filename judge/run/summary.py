@@ -11,11 +11,11 @@ from judge.errors import RateLimited, Refused, ServerFault, Trouble
 from judge.judging.answer_reader import FAR, ORDERS_DISAGREE
 from judge.judging.judge import NOTHING_READ, QUOTE_NOT_FOUND
 from judge.judging.prompts import LACKS
-from judge.records.lines import Line, has_entries
+from judge.records.lines import Line, has_entries, read_check
 from judge.run.people import ByPeople
 from judge.run.slices import ScoreSums, Slice, Slices, decided_score
 from judge.run.votes import CheapVotes, PanelVotes, count_votes
-from judge.verdict import LOST, PERSON, SOUND, UNDECIDED, Check, Usage, Verdict
+from judge.verdict import LOST, PERSON, SOUND, UNDECIDED, Usage, Verdict
 
 if TYPE_CHECKING:
     from judge.stats.intervals import Estimate
@@ -151,8 +151,8 @@ class Summary:
         if answer := check.get("answer"):
             self.answers[name][answer] += 1
         votes = check.get("votes") or ()
-        if has_entries(check):
-            for outcome, said in Check.model_validate(check).outcomes().values():
+        if has_entries(check) and (read := read_check(check)):
+            for outcome, said in read.outcomes().values():
                 self.entries[name][outcome] += 1
                 if said:
                     self.answers[name][said] += 1

@@ -11,12 +11,12 @@ from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from judge.digest import digest
+from judge.records.lines import Line, read_check
 from judge.records.words import telling_texts
-from judge.verdict import LOST, SETTLED, Verdict, Vote
+from judge.verdict import LOST, SETTLED, Check, Verdict, Vote
 from judge.voting import PASS_OR_FAIL, decide
 
 if TYPE_CHECKING:
-    from judge.records.lines import Line
     from judge.stats.intervals import Estimate
     from judge.stats.pairs import RaterPair
 
@@ -56,7 +56,8 @@ class PanelVotes:
     judge's. By judge, `asked` counts the units that it was asked about, `answers` its decided
     answers of each kind (`pass` and `fail`, or labels, or scores), `passed` the units that it
     passed; `totals` are the sums of its scores. `further` counts the votes after the first of a
-    unit; `idle` those of them that changed nothing, since the first alone gives the same outcome.
+    unit put to several judges; `idle` those of them that changed nothing, since the first alone
+    gives the same outcome.
     """
 
     scale: bool = False
@@ -69,35 +70,43 @@ class PanelVotes:
     idle: int = 0
     _pairs: dict[tuple[str, str], RaterPair] = field(default_factory=dict)
 
-    def add(self, check: Mapping[str, Any], votes: Sequence[Mapping[str, Any]], line: Line) -> None:
+    def add(self, check: Check, votes: Sequence[Vote], line: Line) -> None:
         """Count the panel's `votes` for a check of an output line."""
-        self.scale = self.scale or "score" in check
+        self.scale = self.scale or check.score is not None
+        graded = self.scale or bool(check.counted)
         units: dict[str | None, list[_Cast]] = defaultdict(list)
-        for vote in map(Vote.model_validate, votes):
-            for value, opinion in vote.counted_as(graded=self.scale or "counted" in check).items():
+        for vote in votes:
+            for value, opinion in vote.counted_as(graded=graded).items():
                 units[value].append(_Cast(vote.model, *opinion, vote.score))
-        copies = int(digest(telling_texts(line.fields))[:8], 16)
+        several = len({vote.model for vote in votes}) > 1
+        copies = int(digest(telling_texts(line.fields))[:8], 16) if several else 0
         for cast in units.values():
-            self._count(check, cast)
+            self.units += 1
+            if several:
+                self._count(check, cast)
             self._compare(cast, copies)
 
-    def add_alone(self, judge: str, units: int) -> None:
-        """Count units that only this judge was asked about."""
-        self.units += units
-        self.asked[judge] += units
+    def add_alone(
+        self, check: Mapping[str, Any], vote: Mapping[str, Any], answer: Mapping[str, Any]
+    ) -> None:
+        """Count the vote of the only judge of a check of an output line, with its only answer."""
+        self.scale = self.scale or "score" in check
+        verdict = str(answer["verdict"])
+        named = answer.get("answer") if self.scale or "counted" in check else None
+        self.units += 1
+        self._compare([_Cast(vote["model"], verdict, named, vote.get("score"))], 0)
 
     @property
     def by_several(self) -> bool:
         """Whether several judges were asked about the same unit."""
         return bool(self.further or self._pairs)
 
-    def _count(self, check: Mapping[str, Any], cast: Sequence[_Cast]) -> None:
-        self.units += 1
+    def _count(self, check: Check, cast: Sequence[_Cast]) -> None:
         opinions = [(vote.verdict, vote.answer) for vote in cast]
         if self.scale:
-            idle = check["verdict"] == cast[0].verdict
-            if check["verdict"] == Verdict.ANSWERED:  # Without a bound the mean is the outcome.
-                idle = check["score"] == cast[0].score
+            idle = check.verdict == cast[0].verdict
+            if check.verdict is Verdict.ANSWERED:  # Without a bound the mean is the outcome.
+                idle = check.score == cast[0].score
         else:
             idle = decide(opinions, len(cast)) == opinions[0]
         self.further += len(cast) - 1
@@ -218,14 +227,15 @@ class PanelVotes:
 def count_votes(panels: dict[str, PanelVotes], line: Line) -> None:
     """Count a line's votes by check; if a person decided it, the judges' votes from before."""
     checks = {check["check"]: check for check in line.checks if check.get("votes")}
-    for name, check in checks.items():
+    for name, content in checks.items():
         # The cheap judge of a cascade is not part of the panel.
-        votes = [vote for vote in check["votes"] if "part" not in vote]
-        if len({vote["model"] for vote in votes}) > 1:
-            panels[name].add(check, votes, line)
-        elif votes:
-            entries = {answer.get("value") for answer in votes[0].get("evidence") or ()}
-            panels[name].add_alone(votes[0]["model"], len(entries) or 1)
+        cast = [vote for vote in content["votes"] if "part" not in vote]
+        evidence: Sequence[Any] = (cast[0].get("evidence") or ()) if cast else ()
+        if len({vote["model"] for vote in cast}) == len(evidence) == 1:
+            # Not validated: most runs have one judge, and a run may have a million lines.
+            panels[name].add_alone(content, cast[0], evidence[0])
+        elif cast and (check := read_check(content)):
+            panels[name].add(check, [v for v in check.votes if v.part == "panel"], line)
 
 
 @dataclass(slots=True)

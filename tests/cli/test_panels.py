@@ -73,6 +73,19 @@ def test_what_another_judge_was_asked_again_is_no_kappa_of_the_others(typed: Typ
     words = " ".join(typed.text(*again)[2].split())
     assert "scripted:a.yaml passes 4 of 6 (66.7%), asked in 6 of 10" in words
     assert "agree in" not in words and "independent" not in words
+    # c passes the four that were left open, and no other judge was asked again.
+    assert "scripted:c.yaml passes 4 of 4 (100.0%), asked in 4 of 10" in words
+
+
+def test_a_vote_edited_by_hand_that_cannot_be_read_ends_no_run(typed: Typed) -> None:
+    assert typed(*TWO, "-o", "o.jsonl").returncode == 0
+    first, *others = typed.read("o.jsonl").splitlines(keepends=True)
+    (typed.folder / "o.jsonl").write_bytes(
+        b"".join([first.replace(b'"method":"structured"', b'"method":"guess"'), *others])
+    )
+    code, _, told = typed.text(*TWO, "-o", "o.jsonl", "--resume", "--summary", "s.json")
+    assert code == 0 and "fault in judge" not in told
+    assert json.loads(typed.read("s.json"))["panels"]["question"]["units"] == 9
 
 
 def test_judges_that_never_answer_or_never_differ_are_not_counted_as_independent(
