@@ -94,7 +94,7 @@ def test_judgments_of_fastchat_are_answers_of_their_judge(typed: Typed) -> None:
     typed.write("pairs.jsonl", rows)
     code, out, told = typed.text("agreement", "pairs.jsonl", "--json")
     assert (code, "1 answer, left out" in told) == (0, True)
-    assert counts(out) == {"model_1": 1, "tie": 2}
+    assert counts(out) == {"conversation_a": 1, "tie": 2}
     about = {"model": "a", "turn": 2, "user_prompt": "P", "judgment": "[[5]]", "judge": ["gpt-4"]}
     scores = [about | {"question_id": n, "score": score} for n, score in enumerate((5, 7.5, -1))]
     typed.write("scores.jsonl", scores)

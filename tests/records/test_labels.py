@@ -138,6 +138,32 @@ def test_a_label_beside_gold_is_one_persons(write: Written) -> None:
     assert (found.gold, found.annotations) == ("no", (Annotation("label", "yes"),))
 
 
+def test_beside_the_column_that_a_user_calls_the_label_a_record_has_its_fields(
+    write: Written,
+) -> None:
+    head = "id,item,answer,gold,label,group,human"
+    rows = [head, "1,mug,Milan,Rome,quiz,A,no", "2,mug,Rome,Rome,quiz,A,yes"]
+    path = str(write("a.csv", "\n".join(rows)))
+    found = [item([one]) for one in read_labels(path, columns={"label": "human"})]
+    assert [(one.record.id, one.gold, one.annotations) for one in found] == [
+        ("1", "no", ()),
+        ("2", "yes", ()),
+    ]
+    own = {"answer": "Milan", "gold": "Rome", "label": "quiz", "group": "A"}
+    assert found[0].record.visible.items() >= own.items()
+    named = {"label": "human", "gold": "gold"}
+    assert item([next(read_labels(path, columns=named))]).gold == "rome"
+
+
+def test_two_records_of_one_name_are_not_taken_for_one(write: Written) -> None:
+    rows = "id,item,review,label\n1,mug,Good.,yes\n2,mug,Nice.,yes\n3,cup,Bad.,no\n"
+    found = list(read_labels(str(write("a.csv", rows))))
+    bad = [one for one in found if isinstance(one, Record)]
+    told = "item 'mug' was already on line 2, with other fields: name the column of ids with --id"
+    assert says(bad) == told and [one.line for one in bad] == [3]
+    assert [one.record.id for one in found if isinstance(one, LabelledItem)] == ["mug", "cup"]
+
+
 def test_two_columns_of_one_name_are_told_and_none_is_chosen(write: Written) -> None:
     found = list(read_labels(str(write("a.csv", "item,Label,label\na,yes,no\nb,yes,yes\n"))))
     assert [getattr(one, "gold", None) for one in found] == [None, "yes"]

@@ -3,9 +3,11 @@
 A table has a row for each answer of each annotator, with the columns `item`, `annotator` and
 `label`, in upper or lower case. Optional columns: `group` (the annotator's), `check` and `gold`
 (the reference answer). Any other column describes the item; its first row counts. An empty label is
-no label. A row may hold a gold answer without annotator and label; without a column `annotator` the
-label is the reference answer. Without `item`, `id` names the item, else each row is one.
-`--label-column a,b` names columns that each hold one annotator's labels.
+no label. A row may hold a gold answer without annotator and label. Without `item`, `id` names the
+item, else each row is one. `--label-column a,b`: columns that each hold one annotator's labels.
+
+Without a column `annotator` a row is a record, and its label the reference answer. Beside a label
+column that the user names, `id` names it, and `gold`, `group` and `label` are fields of the record.
 """
 
 from __future__ import annotations
@@ -153,7 +155,17 @@ class LabelTable(LabelSet):
             )
             slices = slices_of(visible)
             labelled = LabelledItem(record, about, number, people.get(None), annotations, slices)
+            if not self._names_people(fields):
+                self._refuse_other_record(labelled)
             yield replace(labelled, rows=rows, written=spelt)
+
+    def _refuse_other_record(self, item: LabelledItem) -> None:
+        """Raise LabelError if an earlier record with this name has other fields."""
+        first, _ = self._held.get((item.record.id, item.check, item.number), (item, {}))
+        if self.form is TABLE and first.record.fields != item.record.fields:
+            place = f"already on line {first.record.line}, with other fields"
+            message = f"item {clip(item.record.id)} was {place}: name the column of ids with --id"
+            raise LabelError(message, "item", "duplicate-id")
 
     def rest(self) -> Iterator[LabelledItem]:
         items = [*super().rest()]
@@ -169,9 +181,23 @@ class LabelTable(LabelSet):
             return self.columns[role]
         column: Any = getattr(self.form, role, "")
         if self.form is TABLE and role in ROLES:
-            return keys_of(_NAMES, fields).get(role)
+            return self._by_name(fields).get(role)
         names = column if isinstance(column, tuple) else (column,)
         return next((name for name in names if fields.get(name) not in (None, "")), None)
+
+    def _by_name(self, fields: Mapping[str, Any]) -> dict[str, str]:
+        """The columns whose own names say their roles."""
+        columns = keys_of(_NAMES, fields)
+        if self._names_people(fields):
+            return columns
+        # Beside the column that the user calls the label, a record may have fields of these names.
+        roles = {"item", "check"} if "label" in self.columns else {*ROLES} - {"group"}
+        return {role: key for role, key in columns.items() if role in roles}
+
+    def _names_people(self, fields: Mapping[str, Any]) -> bool:
+        """Whether a line of a table says who answered; else it is a record with its label."""
+        named = any(normalise(key) == "annotator" for key in fields)
+        return named or not self.columns.keys().isdisjoint(("annotator", "annotators"))
 
     def _content(self, fields: Mapping[str, Any], role: str) -> Any:
         column = self._column(fields, role)
@@ -231,7 +257,9 @@ class LabelTable(LabelSet):
                 return content_hash(visible)[:12]
             column = "id"
         if not column:
-            ids = [key for role in ("item", "id") for key in fields if normalise(key) == role]
+            own = "label" in self.columns and not self._names_people(fields)
+            roles = ("id", "item") if own else ("item", "id")
+            ids = [key for role in roles for key in fields if normalise(key) == role]
             if not ids and self._column(fields, "annotator") is not None:
                 names = clip([*fields], 300)
                 raise UsageError(f"name the columns of the item, --map item=A+B: {names}")
@@ -261,7 +289,8 @@ class LabelTable(LabelSet):
         columns = {*roles, *(part for role in roles for part in role.split(JOIN)), *self.omit}
         columns -= {self.columns.get("item", "")} if JOIN in self.columns.get("item", "") else set()
         columns |= {*QUESTION} if self.is_sheet(fields) else set()
-        columns |= {RESERVED, *(key for key in fields if form is TABLE and normalise(key) in ROLES)}
+        by_name = self._by_name(fields) if form is TABLE else ()
+        columns |= {RESERVED, *(key for key in fields if normalise(key) in by_name)}
         columns |= {key for key in fields if re.fullmatch(form.omit, key)}
         visible = {key: value for key, value in item.visible.items() if key not in columns}
         for path in columns - fields.keys():
