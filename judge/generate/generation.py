@@ -97,9 +97,7 @@ def plan_generation(
     async def calls_of(draft: Record, calls: PlannedCalls) -> None:
         await task.written(draft, calls.work)
 
-    plan = plan_items(task.items(), calls_of)
-    plan.price(resources.models)
-    return plan
+    return plan_items(task.items(), calls_of, resources.models)
 
 
 def roles_of(

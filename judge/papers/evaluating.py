@@ -78,7 +78,7 @@ def plan_evaluation(
     async def calls_of(item: Record, calls: PlannedCalls) -> None:
         await task.result(item, partial(PlannedModel, calls=calls), calls.work)
 
-    return plan_items(task.items(), calls_of)
+    return plan_items(task.items(), calls_of, resources.models)
 
 
 def _resources(

@@ -4,7 +4,8 @@ Each record goes through its workflow three times: every question passes, and ev
 by as few votes as possible; and at the most, every question fails, every vote is asked, a cascade's
 cheap judge is never sure, `--repair` takes every round, and replies are as long as allowed; checks
 that a failure skips are added. The cheaper of the first two is the least. A question in identical
-words is counted once. Re-asking after invalid replies is left out.
+words is counted once. Re-asking after invalid replies, and the small question to each server, are
+left out.
 """
 
 from __future__ import annotations
@@ -158,7 +159,8 @@ class Plan:
         )
         yield (
             f"Most: every call, in replies as long as allowed. {CHARACTERS_PER_TOKEN:g} bytes (as "
-            "many English letters) a token. Replies that are asked for again are not counted."
+            "many English letters) a token. Not counted: replies that are asked for again, and the "
+            "small question to each model on a server before the first record."
         )
 
     @property
@@ -202,9 +204,8 @@ def plan(job: Job, settings: Settings) -> Plan:
     without_text: Counter[tuple[str, str]] = Counter()
     task = Validation(resources, job.items(), job.by)
     task.look_ahead()
-    estimate = plan_items(task.items(), calls_of)
+    estimate = plan_items(task.items(), calls_of, resources.models)
     estimate.shown, estimate.unasked = task.ahead.shown, without_text
-    estimate.price(resources.models)
     return estimate
 
 
@@ -216,8 +217,9 @@ def planned(settings: Settings) -> Settings:
 def plan_items(
     items: Iterable[Record],
     calls_of: Callable[[Record, PlannedCalls], Awaitable[None]],
+    models: Models,
 ) -> Plan:
-    """The plan for these records; a record with a problem counts as bad.
+    """The plan for these records, with the models' prices; a record with a problem counts as bad.
 
     Args:
         calls_of: adds the calls for one record. An equal call for another record is counted once,
@@ -246,6 +248,7 @@ def plan_items(
                 possible.update(most.keys)
 
     asyncio.run(add_all())
+    estimate.price(models)
     return estimate
 
 

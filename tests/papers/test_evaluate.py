@@ -261,6 +261,20 @@ def test_a_dry_run_tells_what_is_asked_and_asks_nothing(asked: Typed) -> None:
     assert bounds(planned.stdout) == (16, 16) and b", 16 calls" in ran.stderr
 
 
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [("gpt-4o", "Price of openai:gpt-4o: 2.5 and 10 USD"), ("mine", "No price known for openai:")],
+)
+def test_a_dry_run_says_whose_price_it_counts_by(
+    asked: Typed, monkeypatch: pytest.MonkeyPatch, model: str, told: str
+) -> None:
+    """As `judge plan` does."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    planned = asked(*ASK[:3], "-m", f"openai:{model}", "--dry-run")
+    assert (planned.returncode, told in planned.stdout.decode()) == (0, True), planned.stdout
+
+
 def test_a_dry_run_where_the_model_writes_has_its_room_in_the_plan(asked: Typed) -> None:
     """A text is reckoned as long as the task allows, or as a quarter of it at the least."""
     write_folder(asked.folder / "eecc")
