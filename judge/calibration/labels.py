@@ -17,7 +17,7 @@ from judge.questions.answers import in_words_of
 from judge.questions.rubric import ASKED, Rubric
 from judge.records import Problem, Record
 from judge.records.answers import OWN_ANSWERS, SEVERAL
-from judge.records.base import clip
+from judge.records.base import clip, key_for
 from judge.records.labels import UNNAMED, LabelledItem, read_labels, without_label
 from judge.records.labels.matching import SharedNames
 
@@ -360,7 +360,8 @@ def grouped(
     """
     items_grouped = []
     for item in items:
-        group = item.slices.get(name, item.record.visible.get(name))
+        fields = {**item.record.visible, **item.slices}
+        group = fields.get(key_for(fields, name))
         no_group = group in (None, "")
         if no_group and everywhere:
             place = f"{item.record.source}:{item.record.line}"

@@ -54,7 +54,10 @@ const answersOf = (one) => [one.verdict, one.said, ...(one.evidence || []).map((
 const valuesOf = (entry, name) => checksOf(entry, name).map((check) => check.score ?? check.probability).filter((value) => value !== undefined);
 const SEARCHED = ["reason", "quote", "value", "character", "answer", "said", "message", "dropped"];
 
-// All searchable text of a record, in lower case.
+// A text as it is searched: in lower case, and in one form for accents, full width and Turkish i.
+const folded = (text) => text.normalize("NFKC").toLowerCase().replaceAll("i\u0307", "i");
+
+// All searchable text of a record.
 function haystack(item) {
   if (item.words) return item.words;
   const words = [];
@@ -66,7 +69,7 @@ function haystack(item) {
     words.push(entry.id, ...[...fieldsOf(entry), ...(entry.before || [])].map((field) => plain(field[1])));
     walk(entry.judge);
   }
-  item.words = words.join("\n").toLowerCase();
+  item.words = folded(words.join("\n"));
   return item.words;
 }
 
@@ -162,14 +165,14 @@ function fits(entry, want) {
     ((!want.check && !want.judge && !want.answer) || asked.some(says)) &&
     (!want.label || entry.labels.some((pair) => pair[1] === want.label && (!want.check || pair[0] === want.check))) &&
     ((want.from === "" && want.to === "") || valuesOf(entry, want.check).some(inside)) &&
-    ((!want.field && !want.has) || fieldsOf(entry).some((field) => (!want.field || field[0] === want.field) && plain(field[1]).toLowerCase().includes(want.has)))
+    ((!want.field && !want.has) || fieldsOf(entry).some((field) => (!want.field || field[0] === want.field) && folded(plain(field[1])).includes(want.has)))
   );
 }
 
 function find() {
   const parts = new FormData(form);
-  const want = { ...Object.fromEntries(parts), verdicts: parts.getAll("verdict"), has: parts.get("has").toLowerCase() };
-  const words = want.q.toLowerCase().split(/\s+/).filter(Boolean);
+  const want = { ...Object.fromEntries(parts), verdicts: parts.getAll("verdict"), has: folded(parts.get("has")) };
+  const words = folded(want.q).split(/\s+/).filter(Boolean);
   const only = ONLY[want.only];
   view = items.filter((item) => (!only || only[1](item)) && words.every((word) => haystack(item).includes(word)) && item.entries.some((entry) => fits(entry, want)));
   const [, compare] = SORTS[want.sort] || SORTS[""];

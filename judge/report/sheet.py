@@ -20,7 +20,7 @@ from judge.questions.rubric import Rubric
 from judge.questions.templates import render, variables_of
 from judge.records import Record, mapped, typed
 from judge.records.answers import SEVERAL, spelt_as
-from judge.records.base import no_such_field, normalise
+from judge.records.base import key_for, no_such_field, normalise
 from judge.records.fields import record_name
 from judge.records.labels import QUESTION, ROLES, LabelledItem, read_labels
 from judge.records.labels.matching import in_column
@@ -180,9 +180,9 @@ def _joined(units: Sequence[list[dict[str, str]]], field: str) -> list[list[dict
     """The rows of records with the same text in a field as one unit. Raises UsageError."""
     joined: dict[str, list[dict[str, str]]] = {}
     for unit in units:
-        if field not in unit[0]:
+        if (key := key_for(unit[0], field)) not in unit[0]:
             raise UsageError(f"--together {field}: record {unit[0]['item']!r} shows no such field")
-        joined.setdefault(unit[0][field], []).extend(unit)
+        joined.setdefault(unit[0][key], []).extend(unit)
     return [*joined.values()]
 
 

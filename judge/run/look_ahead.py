@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from unicodedata import normalize
 
 from judge.errors import UsageError
 from judge.judging.prompts import LACKS
@@ -174,7 +175,8 @@ def compared_alone(rubrics: Sequence[Rubric], record: Record) -> str | None:
     """The message that a comparison shows only the fields compared, if the record has others."""
     pairs = [r for r in rubrics if r.compare is not None and {*r.fields} == {*r.compare}]
     compared = dict.fromkeys((name for rubric in pairs for name in rubric.fields), "compared")
-    further = [name for name in record.contents() if name in record.texts and name not in compared]
+    there = [name for name in record.contents() if name in record.texts]
+    further = [name for name in there if normalize("NFC", name) not in compared]
     if not pairs or not further:
         return None
     return (

@@ -17,7 +17,7 @@ from judge.errors import UsageError, unwritable
 from judge.locking import lock
 from judge.records import dump, read
 from judge.records.answers import scalar_text
-from judge.records.base import LabelError, own_id
+from judge.records.base import LabelError, key_for, own_id
 from judge.records.fields import object_of
 from judge.records.labels.items import LabelledItem
 from judge.records.labels.own import OwnByFields, label_key
@@ -89,9 +89,9 @@ class AnswerFile:
         return self.given[self.annotator]
 
     def _id(self, fields: Mapping[str, Any]) -> str | None:
-        return (
-            own_id(fields) if self._id_column is None else scalar_text(fields.get(self._id_column))
-        )
+        if (column := self._id_column) is None:
+            return own_id(fields)
+        return scalar_text(fields.get(key_for(fields, column)))
 
     def refuse_other_text(self, record: str, fields: Mapping[str, Any]) -> None:
         """Raise UsageError if the file has another record with the id in these fields."""

@@ -66,6 +66,23 @@ def test_a_column_of_any_name_in_words_for_pass_and_fail(typed: Typed) -> None:
     assert words_for(("a", "b", "c"), ["a"]) == words_for(("yes", "no"), ["yes", "no"]) == {}
 
 
+def test_a_column_is_the_one_typed_however_its_accents_are_written(typed: Typed) -> None:
+    """A header as macOS writes it: the labels are not shown to the judge."""
+    rows = [f"k{n},text {n},{('non', 'oui')[n % 2]},{'abc'[n % 3]}" for n in range(8)]
+    text = "\n".join(["cle\u0301,mail,e\u0301tiquette,re\u0301gion", *rows, ""])
+    (typed.folder / "a.csv").write_text(text)
+    leak = {"when": {"contains": "tiquette"}, "reply": said("oui")}
+    typed.script("leak.yaml", [leak, {"reply": said("non")}])
+    asked = ("--ask", "Poli ?", "--answers", "oui,non", "--pass", "oui", "--no-controls")
+    words = ("calibrate", "a.csv", "--label-column", "\u00e9tiquette", "--id", "cl\u00e9", *asked)
+    words += ("-m", "scripted:leak.yaml", "--overwrite")
+    code, out, told = typed.text(*words, "--group", "r\u00e9gion")
+    assert code == 0 and "fields shown: mail, " in told and "tiquette" not in told, told
+    assert "says non" in out and "says oui" not in out
+    code, out, told = typed.text(*words, "--labels", "a.csv", "--on", "mail")
+    assert code == 0 and "k1: says non" in out, told
+
+
 def test_words_that_might_mean_either_are_refused_with_what_to_type(typed: Typed) -> None:
     """Where no passes, 1 may be a yes or a pass; good is a pass there, too."""
     table(typed, "a.csv", "id", "mail", human=("0", "1"))

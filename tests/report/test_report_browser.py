@@ -242,6 +242,20 @@ def test_two_runs_differences_first(shown: OpenPage) -> None:
     assert not shown.faults
 
 
+def test_a_search_finds_a_letter_in_each_of_its_forms(shown: OpenPage) -> None:
+    """An accent of two characters, katakana of half width, and the Turkish capital of i."""
+    words = {"caf\u00e9": "Cafe\u0301", "\u30ac\u30b9": "\uff76\uff9e\uff7d", "iyi": "\u0130yi"}
+    lines = [record("fail", check(), id=typed, story=text) for typed, text in words.items()]
+    shown.show([{**line, "id": f"m{n}"} for n, line in enumerate(lines)])
+    for number, typed in enumerate(words):
+        shown.tab.fill("[name=q]", typed)
+        shown.wait("1 of 3 records")
+        assert shown.names == [f"m{number}"]
+        shown.tab.fill("[name=q]", "")
+        shown.wait("3 records")
+    assert not shown.faults
+
+
 def test_answers_that_only_count_are_on_the_rows_and_tell_runs_apart(shown: OpenPage) -> None:
     def run(*tones: str) -> list[Any]:
         checks = [check("tone", "answered", answer=tone) for tone in tones]

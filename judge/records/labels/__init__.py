@@ -12,7 +12,7 @@ from types import MappingProxyType
 from judge import plugins
 from judge.errors import UsageError, meant
 from judge.records.answers import spelling
-from judge.records.base import clip
+from judge.records.base import clip, key_for
 from judge.records.labels.forms import FORMS, UNNAMED, Form
 from judge.records.labels.items import Annotation, Labelled, LabelledItem, LabelSet
 from judge.records.labels.own import Own
@@ -110,7 +110,8 @@ def read_labels(
         columns = {role: column for role, column in columns.items() if role != "id"}
         renames = {n: c for n, c in renames.items() if c in sheet or n not in (*sheet, "id")}
     if recognised is None:
-        if named_by and any(named_by in (item.fields or {}) for item in head):
+        keys = [item.fields or {} for item in head]
+        if named_by and any(key_for(names, named_by) in names for names in keys):
             renames |= {"id": named_by}
         own = Own(check, folder)
         own.blank = own.blank if blank is None else blank

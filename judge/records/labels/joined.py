@@ -8,7 +8,7 @@ from typing import Any
 
 from judge.errors import UsageError, meant
 from judge.records.answers import scalar_text
-from judge.records.base import LabelError, Problem, at, clip, own_id
+from judge.records.base import LabelError, Problem, at, clip, key_for, own_id
 from judge.records.fields import id_text
 from judge.records.kinds import normalise
 from judge.records.labels.forms import UNNAMED
@@ -57,11 +57,13 @@ def _labels(
     places: dict[str, int] = {}
     for row in read(sheet):
         fields, place = _fields(row), f"--labels {sheet}, line {row.line}"
-        names = [key for key in fields if key == id or normalise(key) in _IDS]
+        own_id_column = key_for(fields, id or "")
+        names = [key for key in fields if key == own_id_column or normalise(key) in _IDS]
         if not names:
             raise UsageError(f"{place}: no column `id`; its columns are {', '.join(fields)}")
-        for column in columns:
-            if column not in fields:
+        keys = {column: key_for(fields, column) for column in columns}
+        for column, key in keys.items():
+            if key not in fields:
                 hint = f"{meant(column, [*fields])}; --label-column names another"
                 raise UsageError(f"{place}: no column {column!r}; {hint}")
         name = _text(fields[names[0]], names[0], place)
@@ -72,7 +74,7 @@ def _labels(
                 f"{place}: id {clip(name)} was already on line {places[name]}"
                 f"{hint if several else ''}"
             )
-        answers = {column: fields[column] for column in columns}
+        answers = {column: fields[key] for column, key in keys.items()}
         labels[name] = answers if len(columns) > 1 else answers[columns[0]]
         places[name] = row.line
     if not labels:

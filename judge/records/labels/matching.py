@@ -11,7 +11,7 @@ from unicodedata import normalize
 
 from judge.errors import UsageError
 from judge.records.answers import scalar_text, spelling
-from judge.records.base import clip, content_hash
+from judge.records.base import clip, content_hash, key_for
 from judge.records.kinds import normalise, recognise
 from judge.records.labels.items import LabelledItem
 from judge.records.record import Record
@@ -53,7 +53,8 @@ class SharedNames:
 
 def in_column(record: Record, column: str | None) -> str | None:
     """The record's name in this column, if it has one there."""
-    return scalar_text((record.fields or {}).get(column)) if column else None
+    fields = record.fields or {}
+    return scalar_text(fields.get(key_for(fields, column))) if column else None
 
 
 def is_place(name: str, source: str) -> bool:

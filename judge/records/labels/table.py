@@ -30,7 +30,7 @@ from judge.records.answers import (
     without_no_label,
     written,
 )
-from judge.records.base import RESERVED, LabelError, at, clip, content_hash, keys_of
+from judge.records.base import RESERVED, LabelError, at, clip, content_hash, key_for, keys_of
 from judge.records.fields import answer_of, id_text, one_of, slices_of
 from judge.records.kinds import normalise, normalised, recognise
 from judge.records.labels.forms import NO_LABEL, UNNAMED, Form, RawLabel
@@ -99,6 +99,7 @@ class LabelTable(LabelSet):
                 RESERVED if key == item.input_key else key: value for key, value in fields.items()
             }
             item = replace(item, fields=fields)
+        self.columns = {role: _spelt(name, fields) for role, name in self.columns.items()}
         if not self.form.knows(fields):
             names = clip([*fields], 300)
             raise LabelError(f"the line lacks fields that the first line has; it has {names}")
@@ -296,6 +297,13 @@ class LabelTable(LabelSet):
         for path in columns - fields.keys():
             visible = _without(visible, path)
         return visible
+
+
+def _spelt(column: str, fields: Mapping[str, Any]) -> str:
+    """The name of a column, or of several joined ones, as a line spells it."""
+    if (key := key_for(fields, column)) in fields:
+        return key
+    return JOIN.join(key_for(fields, part) for part in column.split(JOIN))
 
 
 _ESCAPED = re.compile("^'(?=[=+\\-@＝＋－＠])")
