@@ -173,7 +173,10 @@ class Results(Iterator[Judgement]):
             for judgement in self:
                 self._kept.append(judgement)
         except (JudgeError, KeyboardInterrupt) as end:
-            end.add_note(f"{len(self._kept)} judged before: .all() of the same run returns them")
+            if self._kept:
+                end.add_note(
+                    f"{len(self._kept)} judged before: .all() of the same run returns them"
+                )
             raise
         if not self._kept and (taken := self._verdicts.total()):
             raise UsageError(

@@ -68,6 +68,18 @@ def test_a_compiled_graph_is_the_workflow_that_it_is_uncompiled() -> None:
     assert replace(compiled, name="", graph=None) == replace(bare, name="", graph=None)
 
 
+def test_a_workflow_edited_in_a_session_is_loaded_again(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    code = (QUESTIONS.parent / "workflow.py").read_text("utf-8")
+    names = set()
+    for title in ("Kind", "Polite", "Kind"):
+        file.write_text(code.replace("Situations in which somebody is polite", title))
+        made = load_workflow(f"{file}:workflow")
+        assert made.title == title
+        names.add(made.name)
+    assert len(names) == 2
+
+
 def test_a_workflow_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
     (tmp_path / "empty.py").write_text("")
     (tmp_path / "own.py").write_text(

@@ -295,6 +295,9 @@ def test_what_ends_a_run_says_that_what_was_judged_is_kept(asked: dict[str, Any]
         found.all()
     assert ended.value.__notes__ == ["1 judged before: .all() of the same run returns them"]
     assert [str(one.verdict) for one in found.all()] == ["pass"]
+    with pytest.raises(UsageError, match="nowhere.yaml: cannot be read") as broken:
+        judge.validate(ROWS, **{**asked, "model": "scripted:nowhere.yaml"}).all()
+    assert not hasattr(broken.value, "__notes__"), "there is nothing that .all() could return"
 
 
 def test_judgements_taken_one_by_one_are_not_silently_an_empty_table(asked: dict[str, Any]) -> None:

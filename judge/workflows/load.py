@@ -33,7 +33,12 @@ def load_workflow(name: str) -> Workflow:
     """
     path, _, variable = name.rpartition(":")
     if path.endswith(".py"):
-        return _from_file(Path(path).absolute(), variable)
+        file = Path(path).absolute()
+        try:
+            code = file.read_bytes()
+        except OSError as error:
+            raise UsageError(f"--workflow {file}: cannot be read: {why_unread(error)}") from error
+        return _from_file(file, variable, digest(code, 4))
     workflow: Workflow | None = plugins.load(WORKFLOWS, name, Workflow)
     if workflow is None:
         raise UsageError(f"no workflow is called {name!r}; {meant(name, workflow_names())}")
@@ -41,19 +46,15 @@ def load_workflow(name: str) -> Workflow:
 
 
 @lru_cache(maxsize=8)
-def _from_file(path: Path, variable: str) -> Workflow:
+def _from_file(path: Path, variable: str, digest: str) -> Workflow:
     """The workflow of a file; the code's digest is part of its name, and so of the fingerprint."""
-    try:
-        code = path.read_bytes()
-    except OSError as error:
-        raise UsageError(f"--workflow {path}: cannot be read: {why_unread(error)}") from error
     try:
         workflow = runpy.run_path(str(path)).get(variable)
     except Exception as error:
         raise UsageError(f"--workflow {path}: {type(error).__name__}: {error}") from error
     if not isinstance(workflow, Workflow):
         workflow = _of_graph(workflow, path, variable)
-    return replace(workflow, name=f"{workflow.name}@{digest(code, 4)}")
+    return replace(workflow, name=f"{workflow.name}@{digest}")
 
 
 def _of_graph(graph: object, path: Path, variable: str) -> Workflow:
