@@ -39,6 +39,7 @@ from judge.records.read import input_files
 from judge.results import Judgements, Results
 from judge.run.job import Job, files_of, outputs_of
 from judge.run.models import model_names
+from judge.run.profiles import questions_of
 from judge.run.report import Report, write_summary
 from judge.run.rubrics import RubricSet, collect, replacements
 from judge.run.stream import beside_any_loop
@@ -168,7 +169,8 @@ def validate(
     )
     from judge.run import memory
 
-    lines = memory.lines(job, resolved_settings, watcher or Watcher())
+    questions = questions_of(resolved_settings, job.rubrics)
+    lines = memory.lines(job, questions, watcher or Watcher())
     count = None if job.inputs or not isinstance(records, Sized) else len(records)
     bounds = [bound for bound in (limit, sample, count) if bound is not None]
     return Results(_judgements(lines, index_of(records)), min(bounds, default=None))
@@ -192,7 +194,8 @@ def avalidate(
     )
     from judge.run import memory
 
-    lines = memory.async_lines(job, resolved_settings, watcher or Watcher())
+    questions = questions_of(resolved_settings, job.rubrics)
+    lines = memory.async_lines(job, questions, watcher or Watcher())
     return _async_judgements(lines, index_of(records))
 
 

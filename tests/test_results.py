@@ -295,7 +295,7 @@ def test_what_ends_a_run_says_that_what_was_judged_is_kept(asked: dict[str, Any]
         found.all()
     assert ended.value.__notes__ == ["1 judged before: .all() of the same run returns them"]
     assert [str(one.verdict) for one in found.all()] == ["pass"]
-    with pytest.raises(UsageError, match="nowhere.yaml: cannot be read") as broken:
+    with pytest.raises(UsageError, match="scripted:nowhere") as broken:
         judge.validate(ROWS, **{**asked, "model": "scripted:nowhere.yaml"}).all()
     assert not hasattr(broken.value, "__notes__"), "there is nothing that .all() could return"
 

@@ -21,17 +21,17 @@ from judge.records import Record
 from judge.records.lines import Line
 from judge.run.job import Job
 from judge.run.panels import Resources
+from judge.run.profiles import Questions
 from judge.run.report import Report
 from judge.run.run import run
 from judge.run.task import Watcher
 from judge.run.validate import Validation
-from judge.settings import Settings
 
 _Delivery: TypeAlias = Line | BaseException | None
 """A line of a run, or its end: what ended it early, else None."""
 
 
-def lines(job: Job, settings: Settings, watcher: Watcher) -> Generator[Line, None, None]:
+def lines(job: Job, questions: Questions, watcher: Watcher) -> Generator[Line, None, None]:
     """Yield each line once it and all before it are done; closing the generator ends the run. A
     line's `number` is its record's in the input.
 
@@ -40,7 +40,7 @@ def lines(job: Job, settings: Settings, watcher: Watcher) -> Generator[Line, Non
         JudgeError: after the last line: what ended the run early.
     """
     queue: SimpleQueue[_Delivery] = SimpleQueue()
-    memory_run = _MemoryRun(job, settings, watcher, queue.put)
+    memory_run = _MemoryRun(job, questions, watcher, queue.put)
     try:
         while (line := memory_run.taken(queue.get())) is not None:
             yield line
@@ -48,7 +48,9 @@ def lines(job: Job, settings: Settings, watcher: Watcher) -> Generator[Line, Non
         memory_run.close()
 
 
-async def async_lines(job: Job, settings: Settings, watcher: Watcher) -> AsyncGenerator[Line, None]:
+async def async_lines(
+    job: Job, questions: Questions, watcher: Watcher
+) -> AsyncGenerator[Line, None]:
     """`lines` as an asynchronous iterator."""
     # No thread of the caller's loop waits: many runs would hold all that the caller's code has.
     loop, queue, ended = asyncio.get_running_loop(), asyncio.Queue[_Delivery](), asyncio.Event()
@@ -62,7 +64,7 @@ async def async_lines(job: Job, settings: Settings, watcher: Watcher) -> AsyncGe
         with suppress(RuntimeError):  # The caller's loop may have ended meanwhile.
             loop.call_soon_threadsafe(receive, delivery)
 
-    memory_run = _MemoryRun(job, settings, watcher, deliver)
+    memory_run = _MemoryRun(job, questions, watcher, deliver)
     try:
         while (line := memory_run.taken(await queue.get())) is not None:
             yield line
@@ -99,9 +101,9 @@ class _MemoryRun:
     """A run in a thread of its own, which delivers its lines in input order, then its end."""
 
     def __init__(
-        self, job: Job, settings: Settings, watcher: Watcher, deliver: Callable[[_Delivery], None]
+        self, job: Job, questions: Questions, watcher: Watcher, deliver: Callable[[_Delivery], None]
     ) -> None:
-        self._job, self._settings, self._watcher = job, settings, watcher
+        self._job, self._questions, self._watcher = job, questions, watcher
         self._deliver = deliver
         self._task: _InMemory | None = None
         self._interrupt: Callable[[bool], None] | None = None
@@ -143,7 +145,7 @@ class _MemoryRun:
     def _go(self) -> None:
         end: BaseException | None = None
         try:
-            resources = Resources.of(self._settings, rubrics=self._job.rubrics)
+            resources = Resources.answering(self._questions)
             self._task = _InMemory(resources, self._job, self._deliver)
             end = run(self._job, self._task, self._watcher, interrupts=self._interrupts).fatal
         except BaseException as error:  # noqa: BLE001 - raised where the lines are taken

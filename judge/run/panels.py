@@ -16,7 +16,7 @@ from judge.model_tables import StepModel
 from judge.profile import JudgeProfile
 from judge.questions.rubric import Rubric
 from judge.run.models import ClientBuilder, Models
-from judge.run.profiles import Profiles, profile_key, profiled_models, profiles_of, with_profile
+from judge.run.profiles import Profiles, Questions, profile_key, questions_of, with_profile
 from judge.run.rubrics import RubricSet, rankings_of
 from judge.run.task import RunInfo, fingerprint
 from judge.settings import Settings
@@ -88,21 +88,26 @@ class Resources:
             rubrics: asked besides those that the settings name.
 
         Raises:
-            UsageError: a model, rubric, workflow, check or profile cannot be used as named.
+            UsageError: as `questions_of`; or a model cannot be used as named.
         """
-        profiles = profiles_of(settings, models or ())
-        settings = profiled_models(settings, profiles)
-        explicit = settings.questions or settings.test or settings.rubric or rubrics
-        profile_rubrics = () if explicit else profiles.rubrics
-        if profile_rubrics and profiles.judges.keys() <= {
-            rubric.name for rubric in profile_rubrics
-        }:
-            # As with --ask: every record is asked these alone, with their votes.
-            settings = settings.model_copy(update={"workflow": settings.workflow or "record"})
-        rubric_set = RubricSet.of(settings, (*rubrics, *profile_rubrics))
-        for rubric in map(rubric_set.judging, rubric_set.own):
-            if rubric.python is not None:
-                rubric.python.load()  # Report faults in its file before any call is paid for.
+        questions = questions_of(settings, rubrics, models or ())
+        return cls.answering(questions, models, budget=budget, build=build)
+
+    @classmethod
+    def answering(
+        cls,
+        questions: Questions,
+        models: Sequence[str] | None = None,
+        *,
+        budget: Budget | None = None,
+        build: ClientBuilder | None = None,
+    ) -> Self:
+        """As `of`, for what `questions_of` returned.
+
+        Raises:
+            UsageError: a model cannot be used as named.
+        """
+        rubric_set, profiles = questions
         idle = models is None and rubric_set.model_free
         clients = Models.of(rubric_set.settings, models, budget=budget, build=build, idle=idle)
         resources = cls(rubric_set, clients, profiles)

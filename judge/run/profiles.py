@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from shlex import quote
+from typing import TypeAlias
 
 from judge.backends import default_model
 from judge.backends.base import Method
@@ -17,6 +18,7 @@ from judge.profile import Binding, JudgeProfile, Profile, Rates, load_profile
 from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.base import clip
+from judge.run.rubrics import RubricSet
 from judge.settings import Settings
 
 NO_PROFILE = "none"
@@ -266,3 +268,29 @@ def with_profile(judge: Judge, profile: JudgeProfile | None, margin: float) -> J
         return replace(judge, reader=AnswerReader(margin=margin, sure_at=sure_at))
     sure_at = max(profile.sure_at, 0.5 + margin if margin else 0.0)
     return replace(judge, reader=AnswerReader(classifier=profile.classifier, sure_at=sure_at))
+
+
+Questions: TypeAlias = tuple[RubricSet, Profiles]
+"""The rubrics of a run, with its settings, and its profiles."""
+
+
+def questions_of(
+    settings: Settings, rubrics: Sequence[Rubric] = (), models: Sequence[str] = ()
+) -> Questions:
+    """The rubrics of a run that judges by these settings, and `rubrics`; and its profiles.
+
+    Raises:
+        UsageError: a rubric, workflow, check or profile cannot be used as named.
+    """
+    profiles = profiles_of(settings, models)
+    settings = profiled_models(settings, profiles)
+    explicit = settings.questions or settings.test or settings.rubric or rubrics
+    profile_rubrics = () if explicit else profiles.rubrics
+    if profile_rubrics and profiles.judges.keys() <= {rubric.name for rubric in profile_rubrics}:
+        # As with --ask: every record is asked these alone, with their votes.
+        settings = settings.model_copy(update={"workflow": settings.workflow or "record"})
+    rubric_set = RubricSet.of(settings, (*rubrics, *profile_rubrics))
+    for rubric in map(rubric_set.judging, rubric_set.own):
+        if rubric.python is not None:
+            rubric.python.load()  # Report faults in its file before any call is paid for.
+    return rubric_set, profiles
