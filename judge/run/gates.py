@@ -126,8 +126,9 @@ class Gate:
         if not self.mean and rubric is not None and rubric.rule.counts:
             averaged = rubric.scale and not rubric.each
             more = f", or gate its mean: mean {self.subject} >= X" if averaged else ""
+            add = _that_passes([rubric])
             raise UsageError(
-                f"--gate '{self}': no answer to {self.subject} passes or fails: add --pass{more}"
+                f"--gate '{self}': no answer to {self.subject} passes or fails: {add}{more}"
             )
 
     def outcome(self, summary: Summary) -> GateOutcome:
@@ -259,6 +260,13 @@ class GateOutcome:
         }
 
 
+def _that_passes(rubrics: Collection[Rubric]) -> str:
+    """What to type so that an answer to one of these, which only count answers, passes."""
+    if all(rubric.ranking for rubric in rubrics):
+        return "of several fields none passes; compare two, with --pass"
+    return "add --pass"
+
+
 def gates_of(rubrics: RubricSet) -> list[Gate]:
     """The gates of a run: `--fail-under` and `--fail-under-repaired`, on whole records, and
     `--gate`.
@@ -274,7 +282,8 @@ def gates_of(rubrics: RubricSet) -> list[Gate]:
     for gate in gates:
         gate.refuse_unfit(rubrics.by_name, rubrics.checks())
         if gate.subject == RECORD and rubrics.counting:
-            raise UsageError(f"gate {gate}: no answer passes or fails in this run; add --pass")
+            add = _that_passes([rubrics.by_name[name] for name in rubrics.checks()])
+            raise UsageError(f"gate {gate}: no answer passes or fails in this run; {add}")
         if gate.subject != RECORD and settings.repair:
             raise UsageError(
                 f"--gate '{gate}' with --repair: the checks are of rewritten texts; gate whole "

@@ -46,6 +46,7 @@ def mails(typed: Typed) -> Typed:
 RUN = ("validate", "m.jsonl", "-m", "scripted:j.yaml", "--on", "text", "--reasks", "0")
 TWO = ("--ask", "Is it polite?", "--ask", "Is it short, too?", "--name", "polite,short")
 TONE = ("--ask", "What tone?", "--name", "tone", "--answers", "1-5")
+RANKED = ("--ask", "Which is best?", "--name", "best", "--compare", "a,b,c")
 
 
 def test_each_question_is_a_check_by_its_name(mails: Typed) -> None:
@@ -324,7 +325,10 @@ def test_lines_that_are_errors_count_for_gates_on_checks(mails: Typed) -> None:
         (TWO, "polit >= 0.9", "this run has no such check; did you mean polite?"),
         (TWO, "mean polite >= 3", "polite has no scores"),
         (TONE, "tone >= 0.5", "no answer to tone passes or fails: add --pass, or gate its mean"),
-        (TONE, "record >= 0.5", "no answer passes or fails in this run"),
+        (TONE, "record >= 0.5", "no answer passes or fails in this run; add --pass"),
+        # --pass is refused for several fields.
+        (RANKED, "best_a_b >= 0.5", "none passes; compare two, with --pass"),
+        (RANKED, "record >= 0.5", "none passes; compare two, with --pass"),
     ],
 )
 def test_a_gate_that_cannot_be_is_refused_before_a_call(
