@@ -10,7 +10,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any
 
 from judge.records.base import NO_CONTENT, stratum
-from judge.records.lines import Line
+from judge.records.lines import Line, has_entries, read_check
 from judge.verdict import UNDECIDED, Verdict
 
 if TYPE_CHECKING:
@@ -60,10 +60,11 @@ def decided_score(check: Mapping[str, Any]) -> float | None:
 @dataclass(slots=True)
 class Slice:
     """The records with one value: their verdicts before repair; by check, how often it was made,
-    how often each of its answers was given, and its scores."""
+    on how many entries, how often each of its answers was given, and its scores."""
 
     verdicts: Counter[str] = field(default_factory=Counter)
     checks: Counter[str] = field(default_factory=Counter)
+    entries: Counter[str] = field(default_factory=Counter)
     answers: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     scores: dict[str, ScoreSums] = field(default_factory=lambda: defaultdict(ScoreSums))
 
@@ -71,13 +72,23 @@ class Slice:
         self.verdicts[line.first_verdict] += 1
         for name, check in line.last_checks.items():
             self.checks[name] += check["verdict"] != Verdict.SKIPPED
+            if has_entries(check) and (read := read_check(check)):
+                outcomes = read.outcomes().values()
+                self.entries[name] += len(outcomes)
+                for _, said in outcomes:
+                    if said:
+                        self.answers[name][said] += 1
             if (answer := check.get("answer")) is not None:
                 self.answers[name][answer] += 1
             if (score := decided_score(check)) is not None:
                 self.scores[name].add(score)
 
     def __add__(self, other: Slice) -> Slice:
-        whole = Slice(self.verdicts + other.verdicts, self.checks + other.checks)
+        whole = Slice(
+            self.verdicts + other.verdicts,
+            self.checks + other.checks,
+            self.entries + other.entries,
+        )
         for part in (self, other):
             for name, counts in part.answers.items():
                 whole.answers[name] += counts
@@ -129,17 +140,19 @@ class Slices:
 
     def answers(self, *, all_values: bool = False) -> Iterator[tuple[str, list[str], Rows]]:
         """For each check whose answers have names: these, the most frequent first, and for each of
-        `largest` how often each was given, and on how many records the check was made."""
+        `largest` how often each was given, and on how many records, or their entries, the check was
+        made."""
         parts = self.largest(all_values=all_values)
         for name in dict.fromkeys(name for _, part in parts for name in part.answers):
             rows_of = [(value, part) for value, part in parts if part.checks[name]]
+            of_entries = any(part.entries[name] for _, part in rows_of)
             totals = sum((part.answers[name] for _, part in rows_of), Counter[str]())
             answers = sorted(totals, key=lambda answer: (-totals[answer], answer))
             rows = [
                 [
                     value,
                     *(str(part.answers[name][a] or "") for a in answers),
-                    str(part.checks[name]),
+                    str((part.entries if of_entries else part.checks)[name]),
                 ]
                 for value, part in rows_of
             ]

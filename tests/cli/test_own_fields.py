@@ -210,8 +210,10 @@ def test_answers_about_entries_are_counted(
     curt = {"when": {"contains": "Go."}, "reply": {**reply, "answer": str(low)}}
     Path("judge.yaml").write_text(json.dumps({"replies": [curt, {"reply": reply}]}))
     run = ("validate", "in.jsonl", "--rubric", "mood.yaml", "-m", "scripted:judge.yaml")
-    code, _, said = typed.text(*run, "-o", "out.csv", "--summary", "sums.json")
+    code, _, said = typed.text(*run, "-o", "out.csv", "--summary", "sums.json", "--by", "id")
     sums = json.loads(Path("sums.json").read_text())
+    counts = {"1": {str(high): 1, str(low): 1}, "2": {str(high): 1}}
+    assert sums["answers_by"] == {"id": {id: {"mood": found} for id, found in counts.items()}}
     assert code == 0 and told in said and sums["verdicts"] == {"answered": 2}
     assert sums["answers"] == {"mood": {str(high): 2, str(low): 1}}
     (first, _) = csv.DictReader(Path("out.csv").read_text().splitlines())
