@@ -28,6 +28,7 @@ from judge.errors import UsageError, meant, read_text
 from judge.model_tables import SECRET_NAME, TABLES
 from judge.problems import no_such_key, worded
 from judge.settings import (
+    IN_PROCESS,
     PREFIX,
     TOML,
     Settings,
@@ -143,12 +144,12 @@ def _is_own(path: Path) -> bool:
 
 
 def refuse_stray(settings: Settings, command: str = "validate") -> None:
-    """Raises UsageError for a Ray setting typed with another engine, or for Ray with another
-    command."""
-    if settings.engine == "ray" and command != "validate":
+    """Raises UsageError for a Ray setting typed with another engine, or for an engine with a
+    command that has none."""
+    if settings.engine not in IN_PROCESS and command != "validate":
         raise UsageError(
-            f"only validate and generate run with engine = ray, and {command} does not: take "
-            "JUDGE_ENGINE out of the environment, or engine out of judge.toml"
+            f"only validate and generate run with engine = {settings.engine}, and {command} does "
+            "not: take JUDGE_ENGINE out of the environment, or engine out of judge.toml"
         )
     for name in ("address", "workers", "worker_gpus"):
         if settings.typed(name) and settings.engine != "ray":

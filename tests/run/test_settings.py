@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from judge.configuration import MACHINE, resolve, strays
+from judge import plugins
+from judge.configuration import MACHINE, refuse_stray, resolve, strays
 from judge.errors import UsageError
 from judge.run.panels import Resources
 from judge.settings import Settings, option, variable
@@ -298,3 +299,11 @@ def test_variables_that_nothing_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("JUDGE_MODLE", "JUDGE_XYZZY", *MACHINE):
         monkeypatch.setenv(name, "1")
     assert strays() == ["JUDGE_MODLE", "JUDGE_XYZZY"]
+
+
+def test_a_packages_engine_is_refused_where_no_engine_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugins, "names", lambda group: ("mine",))
+    settings = resolve({"engine": "mine"})
+    refuse_stray(settings, "validate")
+    with pytest.raises(UsageError, match="run with engine = mine, and calibrate does not"):
+        refuse_stray(settings, "calibrate")
