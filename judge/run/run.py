@@ -133,7 +133,7 @@ class _Run:
                 await self._stream()
                 self._sort()
                 self._conclude()
-                if message := self.report.summary.cheap.idle:
+                for message in self.report.summary.idle_models():
                     self.watcher.say(message)
         finally:
             self._files.close()

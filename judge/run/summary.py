@@ -14,7 +14,7 @@ from judge.judging.prompts import LACKS
 from judge.records.lines import Line, has_entries, read_check
 from judge.run.people import ByPeople
 from judge.run.slices import ScoreSums, Slice, Slices, decided_score
-from judge.run.votes import CheapVotes, PanelVotes, count_votes
+from judge.run.votes import CheapVotes, PanelVotes, SupportingVotes, count_votes
 from judge.verdict import LOST, PERSON, SOUND, UNDECIDED, Usage, Verdict
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Summary:
     - `far`: records that abstain because they are unlike a probe's labelled ones; `torn`: because
       the two orders of a comparison disagree; both by check.
     - `unshown`: records that had nothing to show; `bad_lines`: errors that are the input's.
-    - `cheap`: the votes of a cascade's cheap judge.
+    - `cheap`: the votes of a cascade's cheap judge; `explanations`: those of `--explain-with`.
     - `recalls`: sums of extractions' credits, over records and over values.
     - `stages`: checks that each judge what passed the one before; `counting`: no answer passes.
     - `rankings`: the checks of each ranking with their two fields; `compared`: counts of records by
@@ -88,6 +88,7 @@ class Summary:
     unshown: int = 0
     bad_lines: int = 0
     cheap: CheapVotes = field(default_factory=CheapVotes)
+    explanations: SupportingVotes = field(default_factory=SupportingVotes)
     resumed: int = 0
     entries: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     quotes_lost: Counter[str] = field(default_factory=Counter)
@@ -163,9 +164,20 @@ class Summary:
         for reason in counters.keys() & reasons:
             counters[reason][name] += 1
         if votes and votes[0].get("part") == "cheap":
-            self.cheap.add(votes)
+            self.cheap.add(votes[0])
+            self.cheap.alone += all("part" in vote for vote in votes)
+        if votes and votes[-1].get("part") == "explanation":
+            self.explanations.add(votes[-1])
         if not votes and check["verdict"] == Verdict.ABSTAIN and check.get("by") != PERSON:
             self.unasked[name, check.get("reason") or ""] += 1
+
+    def idle_models(self) -> Iterator[str]:
+        """A message for each model beside the judges that never answered."""
+        messages = (
+            self.cheap.idle("cheap model", "the other judges were asked instead"),
+            self.explanations.idle("--explain-with", "what fails has no reason from it"),
+        )
+        yield from filter(None, messages)
 
     @property
     def panels(self) -> dict[str, PanelVotes]:

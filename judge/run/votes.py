@@ -239,31 +239,34 @@ def count_votes(panels: dict[str, PanelVotes], line: Line) -> None:
 
 
 @dataclass(slots=True)
-class CheapVotes:
-    """Counts over the votes of a cascade's cheap judge: all `votes`, those `lost` without an answer
-    (`problem` is the first one's), and those after which no other judge was asked (`alone`)."""
+class SupportingVotes:
+    """Counts over the votes of one model beside a check's judges: all `votes`, and those `lost`
+    without an answer (`problem` is the first one's)."""
 
     votes: int = 0
     lost: int = 0
-    alone: int = 0
     problem: str = ""
 
-    def add(self, votes: Sequence[Mapping[str, Any]]) -> None:
-        """Count the votes of a check, whose first is the cheap judge's."""
-        vote = votes[0]
+    def add(self, vote: Mapping[str, Any]) -> None:
         self.votes += 1
-        self.alone += all("part" in other for other in votes)
         if all(answer["verdict"] in LOST for answer in vote.get("evidence") or (vote,)):
             self.lost += 1
             self.problem = self.problem or f"{vote['model']}: {vote.get('reason')}"
 
-    @property
-    def idle(self) -> str | None:
-        """The message that the cheap judge never answered; None if it did, or was not asked."""
+    def idle(self, model: str, instead: str) -> str | None:
+        """The message that the model never answered; None if it did, or was not asked."""
         if not self.votes or self.lost < self.votes:
             return None
         counts = f"{self.lost} of {self.votes} votes lost"
-        return f"cheap model {self.problem} ({counts}; the other judges were asked instead)"
+        return f"{model} {self.problem} ({counts}; {instead})"
+
+
+@dataclass(slots=True)
+class CheapVotes(SupportingVotes):
+    """The votes of a cascade's cheap judge; `alone` counts those after which no other judge was
+    asked."""
+
+    alone: int = 0
 
     def as_json(self) -> dict[str, int]:
         return {"checks": self.votes, "by_cheap_model_alone": self.alone}

@@ -209,7 +209,10 @@ class Decider:
             "labels": profile.data.items,
             "fingerprint": profile.fingerprint,
         }
-        reason = hostile["reason"] if hostile else FAR if decision.far else None
+        reason = FAR if decision.far else None
+        if hostile is not None:
+            # The client gets the probability all the same.
+            reason = str(hostile["reason"]).removeprefix("not asked: ")
         return decision.probabilities, usage, {**marks, **({"reason": reason} if reason else {})}
 
     # ------------------------------------------------------------ other questions

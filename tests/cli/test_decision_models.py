@@ -114,6 +114,18 @@ def test_another_model_says_why_and_decides_nothing(
     assert "least: 6 calls" in plan and "most: 12 calls" in plan, plan
 
 
+@pytest.mark.parametrize("answers", [0, 1])
+def test_a_model_that_explains_nothing_is_named_once(
+    judge: Typed, server: DecisionServer, answers: int
+) -> None:
+    """As a cheap model that never answers is: the verdicts do not show it."""
+    rude = {"when": {"id": "m2"}, "reply": {"answer": "no", "quote": None, "reason": "Commands."}}
+    why = judge.script("why.yaml", [*[rude] * answers, {"error": "bad-request"}])
+    code, _, told = judge.text(*RUN, "--explain-with", why, "-o", "o.jsonl")
+    lost = f"judge: --explain-with {why}: bad-request: scripted bad-request (3 of 3 votes lost; "
+    assert (code, told.count(lost), told.count("votes lost")) == (0, 1 - answers, 1 - answers), told
+
+
 def test_a_named_server_speaks_what_its_table_says(judge: Typed, server: DecisionServer) -> None:
     url = f"[servers.own]\nurl = {json.dumps(server.url)}\n"
     for protocol in ("systemone", "decisions"):
