@@ -25,7 +25,7 @@ from judge.papers.rows import fields_of, head_of
 from judge.papers.tables import ResultSample, grouped
 from judge.papers.tasks import MeasuredAnswer
 from judge.records import read
-from judge.records.words import UNSPACED, marks
+from judge.records.words import UNSEEN, UNSPACED, marks
 from judge.report.table import Cell, Table, TableRow
 from judge.stats.bootstrap import FEWEST, Resamples, mean_estimate
 from judge.stats.intervals import Estimate, Quartiles
@@ -69,7 +69,7 @@ _WORD = re.compile(
     re.VERBOSE,
 )
 _TELLING = re.compile(rf"(?=.*[^\W\d_])(?:..|[{UNSPACED}])")
-_QUOTES = str.maketrans({"’": "'", "‘": "'"})
+_PLAIN = str.maketrans({"’": "'", "‘": "'"}) | UNSEEN
 
 Tokens = list[str]
 
@@ -81,7 +81,7 @@ def words_of(text: str) -> Tokens:
     own, clitics ('s, n't, 'll) are split off, hyphens and marks inside a word are kept. Scripts
     without spaces, which NLTK does not split into words, are cut into letters.
     """
-    return _WORD.findall(unicodedata.normalize("NFC", text).lower().translate(_QUOTES))
+    return _WORD.findall(unicodedata.normalize("NFC", text).lower().translate(_PLAIN))
 
 
 def read_vectors(path: Path) -> dict[str, list[float]]:

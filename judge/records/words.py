@@ -67,9 +67,16 @@ def spelt_in(text: str, part: str) -> str:
     return text[place(start) : place(start + len(part))]
 
 
+UNSEEN = {0x200B: " ", **dict.fromkeys((0xAD, 0x61C, 0x200E, 0x200F, 0x2060, 0xFEFF))}
+"""What invisible characters are to words: one separates two, the others are nothing."""
+
+_JOINERS = {0x200C: None, 0x200D: None}
+"""Invisible too, but inside of words of Persian, Hindi and others they change a letter's form."""
+
+
 def words_of(text: str) -> list[str]:
     """The words of a text, without case, punctuation and spaces; the text itself if it has none."""
-    folded = normalize("NFKC", text).casefold()
+    folded = normalize("NFKC", text.translate(UNSEEN | _JOINERS)).casefold()
     return find_words(folded, rf"[^\W{UNSPACED}]") or [folded.strip()]
 
 

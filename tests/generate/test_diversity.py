@@ -30,3 +30,13 @@ def test_a_name_is_one_however_its_accent_is_written() -> None:
         text = f"there came {name} with a cup of tea and a book to read"
         found.add(written({"id": str(number), "text": text}, {"verdict": "pass"}), None)
     assert found.capitalised == {"Zo\u00e9": 2, "\u00c9lodie": 2}
+
+
+def test_invisible_characters_make_no_other_text() -> None:
+    """Soft hyphens, and the joiners of Persian, which people leave out."""
+    words = "The administrator left early \u0645\u06cc\u200c\u0631\u0648\u0645"
+    plain = words.replace("\u200c", "")
+    found = Diversity("text", ())
+    found.add(written({"id": "a", "text": words}, {"verdict": "pass"}), None)
+    other = written({"id": "b", "text": plain.replace("min", "\u00admin")}, {"verdict": "pass"})
+    assert found.nearest(other) == ("a", 1.0)

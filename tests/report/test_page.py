@@ -381,7 +381,8 @@ def test_each_verdict_means_what_happened_and_a_question_is_in_words() -> None:
     html = render(
         Lines(items([unsure]), ["o"]), limit=9, described=RunDescriptions.from_json(asked)
     )[0]
-    assert f"<h1>Does the story show that &#34;[value]&#34; in [{hindi}]?</h1>" in html
+    assert '<p class="question" dir="auto" lang="">Does the story' in html
+    assert f'<h1 dir="auto">Does the story show that &#34;[value]&#34; in [{hindi}]?</h1>' in html
 
 
 def test_scores_labels_cost_and_questions_are_told() -> None:
