@@ -22,6 +22,7 @@ from dataclasses import is_dataclass
 from enum import Enum
 from itertools import islice
 from typing import IO, Any, TypeAlias
+from unicodedata import normalize
 from xml.etree.ElementTree import ParseError
 
 from judge.errors import UsageError, missing_extra
@@ -304,7 +305,9 @@ def read_xlsx(
 def _rows_of(sheets: Sequence[Any], name: str | None, display: str) -> _SheetRows:
     """The rows of the sheet of this name, or of the only one that has rows."""
     filled = [sheet for sheet in sheets if next(_filled(sheet), None)]
-    candidates = filled if name is None else [sheet for sheet in sheets if sheet.title == name]
+    by_title = {normalize("NFC", sheet.title): sheet for sheet in sheets}
+    found = by_title.get(normalize("NFC", name or ""))
+    candidates = filled if name is None else [found] if found is not None else []
     titles = ", ".join(sheet.title for sheet in filled)
     if name is not None and not candidates:
         raise UsageError(f"{display} has no sheet {name!r}; sheets with rows: {titles}")

@@ -225,6 +225,8 @@ def test_a_sheet_of_a_workbook_is_named(write: Written) -> None:
         read(f"{path}#June")
     write("a.xlsx#May 2.csv", "id\n8\n")
     assert next(read(f"{path}#May 2.csv")).fields == {"id": "8"}  # a file of that name comes first
+    other = write("b.xlsx", workbook(Notes=[["x"], [0]], Été=[["y"], [1]]))
+    assert next(read(f"{other}#\u00c9t\u00e9")).fields == {"y": 1}
 
 
 @pytest.mark.slow
