@@ -16,7 +16,7 @@ from judge import plugins
 from judge.cli.commands import Commands
 from judge.cli.options import HelpAllOfGroup
 from judge.cli.printing import drop_stdout, guard_streams, print_message, print_output
-from judge.errors import DISTRIBUTION, Exit, JudgeError, unwritable
+from judge.errors import DISTRIBUTION, Exit, JudgeError, Unavailable, UsageError, unwritable
 from judge.langsmith import guard_tracing
 from judge.redact import guard_process, redacted
 from judge.version import __version__
@@ -116,16 +116,9 @@ def _ended(step: Callable[[], object]) -> int | str | None:
         print_message(error)
         return int(error.exit_code)
     except Exception as error:  # noqa: BLE001
-        if isinstance(error, OSError) and error.errno in _REFUSED and error.filename is not None:
-            print_message(f"{error.filename}: cannot be used: {error.strerror}")
-            return int(Exit.USAGE)
-        if isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None:
-            drop_stdout()
-            print_message(unwritable("standard output cannot be written", error))
-            return int(Exit.UNAVAILABLE)
-        if (scarce := _scarce(error)) is not None:
-            print_message(f"the system gives this process no more {scarce}; --resume continues")
-            return int(Exit.UNAVAILABLE)
+        if (refusal := _of_system(error)) is not None:
+            print_message(refusal)
+            return int(refusal.exit_code)
         if os.environ.get("JUDGE_DEBUG", "") not in ("", "0"):
             print_output(redacted("".join(traceback.format_exception(error))), err=True)
         message = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
@@ -138,6 +131,23 @@ def _ended(step: Callable[[], object]) -> int | str | None:
         print_message(f"unexpected error, a fault in {owner}: {message}")
         return int(Exit.INTERNAL)
     return int(Exit.OK)
+
+
+def _of_system(error: Exception) -> JudgeError | None:
+    """What the system refuses, as an error for the user; None if `error` has another cause."""
+    if (scarce := _scarce(error)) is not None:
+        return Unavailable(f"the system gives this process no more {scarce}; --resume continues")
+    if not isinstance(error, OSError):
+        return None
+    if error.filename is not None:
+        why = f"{error.filename}: cannot be used: {error.strerror}"
+        return UsageError(why) if error.errno in _REFUSED else None
+    if error.errno == errno.ENOENT:
+        return UsageError("the working folder was deleted: change to one that is there")
+    if error.errno in _UNWRITABLE:
+        drop_stdout()
+        return unwritable("standard output cannot be written", error)
+    return None
 
 
 _SCARCE = {errno.EMFILE: "open files (ulimit -n)", errno.ENFILE: "open files"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -157,3 +158,18 @@ def test_files_that_the_system_refuses_are_named(typed: Typed) -> None:
         done = typed(*words)
         assert done.returncode == 2, words
         assert b": cannot be used: File name too long\n" in done.stderr, words
+
+
+def test_a_deleted_working_folder_is_told(typed: Typed) -> None:
+    typed.write("in.jsonl", [norm(1)])
+    source, gone = typed.folder / "in.jsonl", typed.folder / "gone"
+    for words in (
+        ("validate", str(source), "-o", "o.jsonl", *ONE),
+        ("report", str(source), "-o", "p.html"),
+    ):
+        gone.mkdir()
+        os.chdir(gone)
+        gone.rmdir()
+        done = typed(*words)
+        told = b"judge: the working folder was deleted: change to one that is there\n"
+        assert (done.returncode, done.stderr) == (2, told)
