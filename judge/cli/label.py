@@ -12,7 +12,7 @@ import typer
 
 from judge.cli import options as opt
 from judge.cli.printing import counted, print_message, print_output
-from judge.errors import UsageError
+from judge.errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from judge.report.sheet import Sheet
@@ -49,6 +49,8 @@ On the page the keys 0-9, y and n answer, u is unsure, c says why, z takes the l
 same command continues where it stopped; another --annotator answers the same questions.
 judge calibrate and judge agreement read labels and filled sheets, also as Label Studio and Argilla
 export them.
+
+Exit code 3: some lines could not be read.
 """
 
 AnnotatorName = Annotated[
@@ -178,6 +180,7 @@ def command(
             port=port,
         )
         end(outcome, f"in {out}")
+        _exit(outcome)
         return
     assert sheet is not None
     written = api.write_sheet(
@@ -219,6 +222,12 @@ def command(
         alone = written.workers == 1 and not controls
         then = f"calibrate {back}" if alone else f"agreement {back}{more}"
         print_output(f"  judge {then}", err=True)
+    _exit(written)
+
+
+def _exit(asked: PageOutcome | Sheet) -> None:
+    if asked.unread:
+        raise typer.Exit(int(Exit.INCOMPLETE))
 
 
 def announce(address: str, annotator: str | None, *, open_page: bool) -> None:

@@ -45,9 +45,9 @@ _OURS = {*ROLES, *QUESTION}
 class Sheet:
     """A written sheet: its form, files and counts. `workers` is None if the form does not fix their
     number; `most_controls` is the number for the share, if there are as many. `unasked` records
-    have no question, or cannot be read, the first for the reason `why`; `notes` are about questions
-    that some of the others lack. `not_offered` is a message about the first control question whose
-    right answer the sheet does not offer.
+    have no question, the first for the reason `why`, among them `unread` ones, which come first;
+    `notes` are about questions that some of the others lack. `not_offered` is a message about the
+    first control question whose right answer the sheet does not offer.
     """
 
     form: str
@@ -58,6 +58,7 @@ class Sheet:
     controls: int
     most_controls: int
     unasked: int
+    unread: int
     why: str | None
     notes: Sequence[str]
     not_offered: str | None
@@ -136,6 +137,7 @@ def write_sheet(
         controls=len(golden),
         most_controls=most if controls else 0,
         unasked=len(questions.reasons),
+        unread=questions.unread,
         why=next(iter(questions.reasons), None),
         notes=questions.notes(),
         not_offered=not_offered[0] if not_offered else None,
@@ -225,13 +227,15 @@ def questions_about(
 class Questionnaire:
     """The questions of `rubrics` to people, about one record after the other.
 
-    `reasons` say why records are left out, `lacking` by rubric why it is not asked about a record
-    that others are asked about; `asked` are the rubrics' names with questions, `ids` are the names
-    of all records, and `names` those of the fields of all readable ones.
+    `reasons` say why records are left out, first the `unread` ones, which cannot be read; `lacking`
+    by rubric why it is not asked about a record that others are asked about; `asked` are the
+    rubrics' names with questions, `ids` are the names of all records, and `names` those of the
+    fields of all readable ones.
     """
 
     rubrics: Sequence[Rubric]
     reasons: list[str] = field(default_factory=list)
+    unread: int = 0
     lacking: dict[str, list[str]] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     ids: set[str] = field(default_factory=set)
@@ -249,7 +253,10 @@ class Questionnaire:
             questions, why = [], f"an earlier record has id {id!r}"
         self.ids.add(record.id)
         place = f"line {record.line} of {record.source}"
-        if why and not questions:
+        if record.problem is not None:
+            self.reasons.insert(self.unread, f"{place}: {why}")
+            self.unread += 1
+        elif why and not questions:
             self.reasons.append(f"{place}: {why}")
         self.asked |= {question.rubric.name for question in questions}
         for name, reason in lacks.items() if questions else ():

@@ -38,8 +38,8 @@ _QUESTION = (
 @dataclass(frozen=True, slots=True)
 class PageOutcome:
     """The result of a page: questions answered, of how many, and the commands to type next, each
-    after its purpose; `unasked` records have no question, the first for the reason `why`; `notes`
-    are further messages."""
+    after its purpose; `unasked` records have no question, the first for the reason `why`, among
+    them `unread` ones, which come first; `notes` are further messages."""
 
     answered: int
     of: int
@@ -47,6 +47,7 @@ class PageOutcome:
     unasked: int = 0
     why: str = ""
     notes: Sequence[str] = ()
+    unread: int = 0
 
 
 def label(
@@ -123,7 +124,8 @@ def label(
     notes = [*judged.notes, *questionnaire.notes()]
     if repeated:
         notes.append(f"asked once about records with the same fields; questions saved: {repeated}")
-    return PageOutcome(session.answered, len(questions), closing(), len(reasons), why, notes)
+    counts = session.answered, len(questions)
+    return PageOutcome(*counts, closing(), len(reasons), why, notes, questionnaire.unread)
 
 
 @dataclass(frozen=True, slots=True)

@@ -275,6 +275,14 @@ def test_bad_usage(mails: Typed, words: tuple[str, ...], says: str) -> None:
     assert (code, out) == (2, "") and says in told and not (mails.folder / "s.csv").exists()
 
 
+def test_a_line_that_cannot_be_read_is_named_first_and_ends_with_3(typed: Typed) -> None:
+    typed.write("in.jsonl", [{"id": "a", "mail": "Hi."}, {"id": "b"}], '{"id": "c", "mai')
+    words = ("label", "in.jsonl", "--ask", "Polite?", "--on", "mail", "--sheet", "s.csv")
+    code, _, told = typed.text(*words, "--workers", "1")
+    assert code == 3 and "2 records left out; the first: line 3 of in.jsonl: not JSON" in told
+    assert [row["item"] for row in rows(typed, "s.csv")] == ["a"]
+
+
 def test_a_page_whose_answers_could_not_be_kept_is_not_opened(mails: Typed) -> None:
     (mails.folder / "null.jsonl").symlink_to("/dev/null")
     (mails.folder / "lost.jsonl").symlink_to("no/lost.jsonl")
