@@ -22,6 +22,7 @@ _UNBOUND = frozenset({"engine"})
 moves a probability in the third place (tests/local/test_llama.py), and changes every month."""
 
 Count = Annotated[int, Field(ge=0)]
+WeightedCount = Annotated[int | float, Field(ge=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -108,12 +109,12 @@ class Rates(_ProfileModel):
     is larger because items of one cluster are alike.
     """
 
-    passed: Count
-    passes: Count
-    failed: Count
-    fails: Count
-    undecided_passes: Count = 0
-    undecided_fails: Count = 0
+    passed: WeightedCount
+    passes: WeightedCount
+    failed: WeightedCount
+    fails: WeightedCount
+    undecided_passes: WeightedCount = 0
+    undecided_fails: WeightedCount = 0
     design_effect: Annotated[float, Field(ge=1)] = 1.0
 
     @model_validator(mode="after")
@@ -122,7 +123,7 @@ class Rates(_ProfileModel):
             raise ValueError("more verdicts are right than there are labels")
         return self
 
-    def counts(self, *, undecided_pass: bool) -> tuple[int, int, int, int]:
+    def counts(self, *, undecided_pass: bool) -> tuple[float, float, float, float]:
         """The right passes, passes, right fails and fails, for `rogan_gladen`, with undecided
         items counted as passed or as failed."""
         return (

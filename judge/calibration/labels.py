@@ -133,11 +133,13 @@ class _LabelReader:
 
     def _wrong(self, item: LabelledItem) -> Problem | None:
         """Why the item's answers cannot be used; None if they can."""
-        answers = self._rubrics[item.check].answers
+        rubric = self._rubrics[item.check]
+        answers = rubric.answers
         problem = _no_answer(item, answers, self._labels_in, self._columns)
         spellings = dict.fromkeys(map(item.spelt, _answers_of(item)))
         if problem is not None:
-            self._unknown |= spellings if item.check == ASKED else {}
+            # A comparison's answers are always the names of its fields.
+            self._unknown |= spellings if item.check == ASKED and not rubric.comparing else {}
         elif {*answers}.isdisjoint(_answers_of(item)):
             self._undecided |= spellings
         else:

@@ -317,17 +317,22 @@ def rates(rubric: Rubric, held_out: Sequence[LabelledAnswer]) -> Rates:
     total, sums = sum(weights), defaultdict[tuple[bool, bool | None], float](float)
     for (_, truth, verdict), weight in zip(rows, weights, strict=True):
         sums[truth, verdict] += weight * len(rows) / total
-    met = Counter({cell: round(weight) for cell, weight in sums.items()})
     of_weights = len(rows) * sum(w * w for w in weights) / total**2 if rows else 1.0
     return Rates(
-        passed=met[True, True],
-        passes=met[True, True] + met[True, False],
-        failed=met[False, False],
-        fails=met[False, False] + met[False, True],
-        undecided_passes=met[True, None],
-        undecided_fails=met[False, None],
+        passed=_whole(sums[True, True]),
+        passes=_whole(sums[True, True] + sums[True, False]),
+        failed=_whole(sums[False, False]),
+        fails=_whole(sums[False, False] + sums[False, True]),
+        undecided_passes=_whole(sums[True, None]),
+        undecided_fails=_whole(sums[False, None]),
         design_effect=round(max(as_failed, as_passed) * max(1.0, of_weights), 4),
     )
+
+
+def _whole(count: float) -> int | float:
+    """A weighted count to four places, as a whole number if it is one."""
+    count = round(count, 4)
+    return int(count) if count.is_integer() else count
 
 
 def _design_effect(rows: Sequence[tuple[str, bool, bool]]) -> float:

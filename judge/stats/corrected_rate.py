@@ -55,10 +55,10 @@ class _Share(NamedTuple):
 def rogan_gladen(
     passed: int,
     judged: int,
-    true_positives: int,
-    positives: int,
-    true_negatives: int,
-    negatives: int,
+    true_positives: float,
+    positives: float,
+    true_negatives: float,
+    negatives: float,
     *,
     deff_judged: float = 1.0,
     deff_labelled: float = 1.0,
@@ -85,7 +85,7 @@ def rogan_gladen(
     TNR - 1 is not clearly above 0 (any pass rate would fit such a judge), and if no pass rate fits
     (`CONTRADICTED`).
     """
-    labels = positives + negatives
+    labels = round(positives + negatives)
     if not judged:
         return _refused(Estimate(None), labels, "no item was judged")
     passing = _Share.of(passed, judged, deff_judged)
@@ -113,15 +113,15 @@ def rogan_gladen(
 
 
 def unfit(
-    true_positives: int,
-    positives: int,
-    true_negatives: int,
-    negatives: int,
+    true_positives: float,
+    positives: float,
+    true_negatives: float,
+    negatives: float,
     *,
     deff_labelled: float = 1.0,
 ) -> str | None:
     """Why `rogan_gladen` refuses to correct any rate by these labels; None if it does not."""
-    labels = positives + negatives
+    labels = round(positives + negatives)
     if not (positives and negatives):
         return f"no labelled item that people {'passed' if negatives else 'failed'}"
     if labels / deff_labelled < MIN_LABELS:
@@ -143,7 +143,7 @@ def unfit(
 
 
 def _hits_and_alarms(
-    true_positives: int, positives: int, true_negatives: int, negatives: int, deff: float
+    true_positives: float, positives: float, true_negatives: float, negatives: float, deff: float
 ) -> tuple[_Share, _Share]:
     # 1 - TNR. The Wilson interval of a complement is the complement of the interval.
     return (

@@ -57,6 +57,27 @@ def test_rates_by_hand() -> None:
     assert (found.undecided_passes, found.undecided_fails, found.design_effect) == (1, 2, 1.0)
 
 
+def test_a_label_of_weight_three_has_the_rates_of_three_labels() -> None:
+    """By hand: of 3 + 1 good ones 3 pass, of 3 + 1 + 1 bad ones 3 + 1 fail, out of 9 in 5 labels.
+    Rounded to whole labels they were 2 of 3 and 2 of 3."""
+    labels = [
+        ("a", "yes", "yes", 3.0),
+        ("b", "no", "yes", 1.0),
+        ("c", "no", "no", 3.0),
+        ("d", "no", "no", 1.0),
+        ("e", "yes", "no", 1.0),
+    ]
+    answers = [
+        replace(one, item=replace(one.item, weight=weight))
+        for *parts, weight in labels
+        for one in [rated(*parts)]
+    ]
+    found = rates(PLAIN, answers)
+    assert found.passed / found.passes == pytest.approx(3 / 4, abs=1e-3)
+    assert found.failed / found.fails == pytest.approx(4 / 5, abs=1e-3)
+    assert found.passes + found.fails == pytest.approx(5)
+
+
 def test_a_judge_that_is_lenient_with_whole_clusters_makes_labels_worth_less() -> None:
     """By hand: of each label the judge passes all or none in a cluster, so four items are worth
     one (residuals of +-1/2 add up to 2, squared 4, against 4/4), times 2/1 for the degree of

@@ -289,3 +289,13 @@ def test_labels_of_which_none_answers_are_refused_in_the_users_words(typed: Type
     (typed.folder / "b.csv").write_text("\n".join(rows) + "\n")
     code, _, told = typed.text("calibrate", "b.csv", "--label-column", "Kim?,Bo", *ASK)
     assert code == 3 and "b.csv:5: 'Kim?', item 'm3', must be one of yes, no, not 'Meh'" in told
+
+
+def test_of_a_comparison_no_other_answers_are_proposed(typed: Typed) -> None:
+    """Its answers are the names of its fields; `--answers` beside `--compare` is refused."""
+    rows = "id,old,new,winner\n1,Go.,Please go.,2\n2,Thanks!,Fine.,1\n"
+    (typed.folder / "a.csv").write_text(rows)
+    compare = ("--compare", "old,new", "--ask", "Which is kinder?", "-m", "scripted:j.yaml")
+    code, _, told = typed.text("calibrate", "a.csv", "--label-column", "winner", *compare)
+    assert code == 2 and "'winner' must be one of old, new, not '2'" in told
+    assert "--answers" not in told
