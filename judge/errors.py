@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 from enum import IntEnum
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Literal
 
 from judge.redact import redacted
@@ -131,12 +132,22 @@ def meant(name: str, names: Collection[str]) -> str:
 
 
 def refuse_outside(
-    name: str, number: float | None, least: float, most: float | None = None
+    name: str,
+    number: float | None,
+    least: float,
+    most: float | None = None,
+    *,
+    whole: bool = True,
 ) -> None:
-    """Raise UsageError for a number outside the bounds that the command line has, too."""
-    if number is not None and number < least:
+    """Raise UsageError for what is not a (whole) number within the bounds that the command line
+    has, too."""
+    if number is None:
+        return
+    if not isinstance(number, Integral if whole else Real):
+        raise UsageError(f"{name}: must be a {'whole number' if whole else 'number'}")
+    if number < least:
         raise UsageError(f"{name}: must be at least {least}")
-    if number is not None and most is not None and number > most:
+    if most is not None and number > most:
         raise UsageError(f"{name}: must be at most {most}")
 
 

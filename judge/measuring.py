@@ -83,7 +83,7 @@ def calibrate(
     from judge.calibration.labels import CalibrationJob
 
     refuse_of_a_file(options)
-    refuse_outside("guarantee", guarantee, 0.5, 0.999)
+    refuse_outside("guarantee", guarantee, 0.5, 0.999, whole=False)
     refuse_outside("sample", sample, 1)
     refuse_outside("folds", folds, 2, 20)
     if out is not None:
@@ -185,7 +185,8 @@ def agreement(
     from judge.run.output import refuse_ending
     from judge.stats.agreement import MajorityRule
 
-    refuse_outside("least", least, 0, 1)
+    refuse_outside("least", least, 0, 1, whole=False)
+    refuse_outside("seed", seed, 0)
     refuse_outside("raters", raters, 2)
     if least is not None and not controls:
         raise UsageError("--least needs --controls, the questions that annotators must get right")

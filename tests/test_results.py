@@ -473,6 +473,10 @@ def test_a_resumed_run_knows_its_records_with_images(asked: dict[str, Any]) -> N
     ("call", "told"),
     [
         (lambda **k: judge.validate(ROWS, limit=-1, **k), "^limit: must be at least 0"),
+        (lambda **k: judge.validate(ROWS, limit="2", **k), "^limit: must be a whole number"),
+        (lambda **k: judge.validate(ROWS, sample=1.5, **k), "^sample: must be a whole number"),
+        (lambda **k: judge.calibrate(ROWS, guarantee="0.9", **k), "^guarantee: must be a number"),
+        (lambda **_: judge.agreement("l.jsonl", seed=-1), "^seed: must be at least 0"),
         (lambda **k: judge.validate_to("o.jsonl", ROWS, sample=-3, **k), "^sample: .* at least 1"),
         (lambda **k: judge.plan(ROWS, sample=0, **k), "^sample: must be at least 1"),
         (lambda **k: judge.calibrate(ROWS, guarantee=95, **k), "^guarantee: must be at most 0.999"),
