@@ -127,7 +127,7 @@ async def acalibrate(labels: Any, **options: Any) -> Calibration:
 
 
 def agreement(
-    labels: Pathlike | Sequence[Pathlike],
+    labels: Pathlike | Sequence[Pathlike] | Records,
     *,
     label_column: str | Sequence[str] = (),
     check: str | None = None,
@@ -150,7 +150,7 @@ def agreement(
     """Measure how far people agree with one another, as `judge agreement` does.
 
     Args:
-        labels: files with labels, or NAME:PATH of a public set.
+        labels: files with labels, NAME:PATH of a public set, or records with labels in memory.
         label_column: the columns of the labels, one per person; or a single one for all.
         check: only this check.
         majority: the share that makes a majority: `0.75`, `75%`, `4/5`, or `half` for more than
@@ -198,7 +198,7 @@ def agreement(
         seed if break_ties else None,
         raters,
     )
-    crowd = None
+    answers, crowd = sources_of(labels, "labels"), None
     resolved_settings = resolved(settings, options, _OF_AGREEMENT)
     resolved_settings = with_label_columns(resolved_settings, texts(label_column))
     if controls or scale or contrary:
@@ -207,12 +207,12 @@ def agreement(
         crowd = Crowd(texts(controls), share, meanings, texts(contrary), resolved_settings.id)
     if out is not None:
         refuse_ending("-o", Path(out))
-        sources = [*texts(labels), *texts(controls), *texts(contrary), *texts(records)]
+        sources = [*answers, *texts(controls), *texts(contrary), *texts(records)]
         sources += [] if people is None else [str(people)]
         refuse_existing("-o", Path(out), overwrite, sources=sources)
     wanted = None if out is None else texts(records)
     about = None if people is None else str(people)
-    report = agreement_of(texts(labels), resolved_settings, check, rule, seed, crowd, wanted, about)
+    report = agreement_of(answers, resolved_settings, check, rule, seed, crowd, wanted, about)
     if out is not None:
         with writing(Path(out), sources, overwrite=overwrite) as file:
             file.writelines(map(dump, report.majorities))

@@ -289,6 +289,22 @@ async def test_labels_in_memory_calibrate(asked: dict[str, Any]) -> None:
     assert (problem.source, problem.line) == ("records", 1)
 
 
+def test_labels_of_people_in_memory_are_those_of_a_file(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("sklearn")
+    rows = [
+        {"item": f"m{item}", "annotator": person, "label": answer}
+        for item, answers in enumerate(["yes yes no", "no no no", "yes no no"])
+        for person, answer in zip(("ann", "bo", "cy"), answers.split(), strict=True)
+    ]
+    file = tmp_path / "people.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    found = judge.agreement(file).as_json()
+    assert found["checks"][0]["overall"]["answers"] == {"no": 6, "yes": 3}
+    for labels in (rows, pandas.DataFrame(rows)):
+        assert judge.agreement(labels).as_json() == found
+
+
 def test_what_ends_a_run_says_that_what_was_judged_is_kept(asked: dict[str, Any]) -> None:
     found = judge.validate(ROWS, max_calls=1, concurrency=1, **asked)
     with pytest.raises(JudgeError, match="max-calls") as ended:
