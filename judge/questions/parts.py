@@ -326,6 +326,16 @@ def with_criteria(question: str, criteria: Mapping[str, str]) -> str:
     return "\n".join((question, *(f"{answer}: {text}" for answer, text in criteria.items())))
 
 
+def _single_signs(answers: Sequence[str]) -> str | None:
+    """`numbers` or `letters`, if all answers are single ones; None if not."""
+    different = {answer.lower() for answer in answers if len(answer) == 1}
+    if len(different) == len(answers):
+        for signs, of in (("numbers", string.digits), ("letters", string.ascii_lowercase)):
+            if different <= {*of}:
+                return signs
+    return None
+
+
 def first_token_question(
     question: str,
     answers: Sequence[str],
@@ -345,9 +355,9 @@ def first_token_question(
             words, instruction = (*words, "0"), f"{instruction[:-1]}, or 0 where neither is better."
     elif tuple(answers) == YES_NO:
         words, instruction = YES_NO, f"{break_}Answer Yes or No."
-    elif all(len(answer) == 1 and answer in string.digits for answer in answers):
-        words = tuple(answers)
-        instruction = f"{break_}Answer with one of the numbers {', '.join(answers)}."
+    elif (signs := _single_signs(answers)) is not None:
+        words = tuple(answer.lower() for answer in answers)
+        instruction = f"{break_}Answer with one of the {signs} {', '.join(answers)}."
     else:
         options = (f"{a}: {criteria[a]}" if a in criteria else a for a in answers)
         lines = (f"{word.upper()}. {option}" for word, option in zip(words, options, strict=True))

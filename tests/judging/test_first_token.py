@@ -16,6 +16,7 @@ from judge.judging.client import Client
 from judge.judging.first_token import open_share, word_chances
 from judge.judging.judge import Judge
 from judge.judging.prompts import mark_of, messages
+from judge.questions.from_flags import rubrics_from_flags
 from judge.questions.ready_made import builtin
 from judge.questions.rubric import Rubric
 from judge.records import Record
@@ -238,6 +239,29 @@ def test_a_swapped_question_shows_two_fields_in_each_others_place() -> None:
     questions = builtin()["preference"].first_token or ()
     turned = next(n for n, one in enumerate(questions) if one.swap)
     assert (first(0), first(turned)) == ("Apple.", "There are so many!")
+
+
+@pytest.mark.parametrize(
+    ("answers", "words", "ends"),
+    [
+        ("B,A", ("b", "a"), "Which? Answer with one of the letters B, A."),
+        ("2,1,0", ("2", "1", "0"), "Which? Answer with one of the numbers 2, 1, 0."),
+        # Not one sign for each: by letters of their own.
+        ("1,10", ("a", "b"), "A. 1\nB. 10\nAnswer with the letter."),
+        ("a,1", ("a", "b"), "A. a\nB. 1\nAnswer with the letter."),
+        ("bad,good", ("a", "b"), "A. bad\nB. good\nAnswer with the letter."),
+    ],
+)
+def test_answers_of_one_sign_are_asked_for_by_that_sign(
+    answers: str, words: tuple[str, ...], ends: str
+) -> None:
+    """A question with `A. B` and `B. A` would be read either way."""
+    listed = answers.split(",")
+    passes = ">= 1" if listed[0].isdigit() else listed[0]
+    (rubric,) = rubrics_from_flags("Which?", [], answers=listed, passes=passes)
+    first = (rubric.first_token or ())[0]
+    assert (first.words, first.question.endswith(ends)) == (words, True)
+    assert [*first.means.values()] == [*rubric.answers]
 
 
 @pytest.mark.parametrize(
