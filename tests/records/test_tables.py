@@ -225,7 +225,8 @@ def test_a_sheet_of_a_workbook_is_named(write: Written) -> None:
         read(f"{path}#June")
     write("a.xlsx#May 2.csv", "id\n8\n")
     assert next(read(f"{path}#May 2.csv")).fields == {"id": "8"}  # a file of that name comes first
-    other = write("b.xlsx", workbook(Notes=[["x"], [0]], Été=[["y"], [1]]))
+    sheets = {"Notes": [["x"], [0]], "E\u0301te\u0301": [["y"], [1]]}
+    other = write("b.xlsx", workbook(**sheets))
     assert next(read(f"{other}#\u00c9t\u00e9")).fields == {"y": 1}
 
 
