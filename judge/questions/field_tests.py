@@ -20,6 +20,7 @@ from judge.records.lists import list_in
 from judge.records.text import shown
 from judge.records.words import caseless, spelt_in, word_count
 from judge.verdict import Answer, Verdict
+from judge.yamlfile import composed
 
 FieldOf = Callable[[str], Any]
 """Gives the content of a field; raises KeyError if there is none."""
@@ -305,7 +306,7 @@ class FieldTest(Section):
             except (ValueError, RecursionError) as error:
                 return no(f"not JSON: {error}")
         try:
-            fault = schema_fault(self.json_schema or "", content)
+            fault = schema_fault(self.json_schema or "", composed(content))
         except Unresolvable as error:
             raise ValueError(f"the schema refers to what is not in it: {error}") from error
         except RecursionError:

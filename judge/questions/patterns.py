@@ -13,6 +13,7 @@ from unicodedata import normalize
 
 from judge.errors import missing_extra
 from judge.records.base import clip
+from judge.yamlfile import composed
 
 EXTRA = "tests"
 """The extra that installs the libraries of the tests `json_schema` and `language`."""
@@ -57,7 +58,7 @@ def validator(schema: str) -> Any:
         raise ValueError(str(missing_extra("needs a library", EXTRA))) from error
 
     try:
-        content = json.loads(schema)
+        content = composed(json.loads(schema))
         kind = validators.validator_for(content, default=validators.Draft202012Validator)
         kind.check_schema(content)
     except SchemaError as error:

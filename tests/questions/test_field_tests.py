@@ -185,6 +185,11 @@ def test_json_is_held_against_a_schema() -> None:
     assert told(test, {"city": "oslo"})[2] == "$.city: 'oslo' does not match '^[A-Z]'"
     test = {"json_schema": '{"properties": {"city": {"pattern": "\u00e9$"}}}'}
     assert told(test, {"city": "Orle\u0301"})[0] == "pass", "the same letters, as in other tests"
+    test = {
+        "json_schema": '{"properties": {"cit\u00e9": {"enum": ["Or\u00e9"]}}, "minProperties": 1}'
+    }
+    assert told(test, '{"cite\u0301": "Ore\u0301"}')[0] == "pass"
+    assert told(test, {"cite\u0301": "Ore"})[0] == "fail", "the field is known"
 
 
 @pytest.mark.parametrize("other", ["additionalProperties", "unevaluatedProperties"])
