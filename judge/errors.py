@@ -83,11 +83,12 @@ def writes_nothing(model: str, remedy: str = "a model that writes for it") -> st
     )
 
 
-_MAKE_ROOM = {
+MAKE_ROOM = {
     errno.ENOSPC: "make room there",
     errno.EDQUOT: "make room there",
     errno.EFBIG: "files of that size are not allowed here (ulimit -f)",
 }
+"""What to do where the system says that there is no room, by its number."""
 
 
 def unwritable(target: str, error: Exception) -> Unavailable:
@@ -98,7 +99,7 @@ def unwritable(target: str, error: Exception) -> Unavailable:
         error: from the system or SQLite.
     """
     reason = getattr(error, "strerror", None) or str(error)
-    remedy = _MAKE_ROOM.get(getattr(error, "errno", None) or 0)
+    remedy = MAKE_ROOM.get(getattr(error, "errno", None) or 0)
     return Unavailable(f"{target}: {reason}{f'; {remedy}' if remedy else ''}")
 
 

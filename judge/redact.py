@@ -192,9 +192,10 @@ def _show(kind: type[BaseException], error: BaseException, trace: TracebackType 
 
 
 def _unraisable(fault: sys.UnraisableHookArgs) -> None:
-    """Report a fault in deleting an object, without its frames; not that a file left open by a full
-    disk cannot be closed: the error behind that is reported."""
-    if not isinstance(fault.exc_value, OSError) and sys.stderr:
+    """Report a fault in deleting an object, without its frames; not that a file which a full disk
+    left open or closed cannot be written to: the error behind that is reported."""
+    of_file = isinstance(fault.exc_value, OSError) or "closed file" in str(fault.exc_value)
+    if not of_file and sys.stderr:
         sys.stderr.write(printable(redacted(f"{fault.exc_value!r} in {fault.object!r}\n")))
 
 

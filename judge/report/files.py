@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from judge.arguments import Pathlike, sources_of, texts
-from judge.errors import UsageError, refuse_outside, unwritable
+from judge.errors import MAKE_ROOM, UsageError, refuse_outside, unwritable
 from judge.judgement import Judgement
 from judge.records.lines import Line, Lines
 from judge.run.description import RunDescriptions
@@ -45,7 +45,7 @@ def writing(
             is_open = True
             yield file
     except OSError as error:
-        if is_open:
+        if is_open or error.errno in MAKE_ROOM:
             raise unwritable(f"{out} cannot be written", error) from error
         raise UsageError(
             f"{out}: cannot be written: {error.strerror or error}; "

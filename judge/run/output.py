@@ -20,7 +20,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import IO
 
-from judge.errors import Unavailable, UsageError, unwritable
+from judge.errors import MAKE_ROOM, Unavailable, UsageError, unwritable
 from judge.locking import lock
 from judge.records.lines import Line
 from judge.records.read import file_and_sheet
@@ -44,6 +44,7 @@ class Sink:
 
     Raises:
         UsageError: the file cannot be written, or another run writes to it.
+        JudgeError: there is no room for it.
     """
 
     def __init__(self, path: Path | None, *, fresh: bool = False, flag: str = "-o") -> None:
@@ -64,6 +65,8 @@ class Sink:
         try:
             self.descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _BINARY, 0o666)
         except OSError as error:
+            if error.errno in MAKE_ROOM:
+                raise unwritable(f"{path} cannot be written", error) from error
             advice = "name a file in a folder that is there and can be written"
             raise UsageError(f"{path}: cannot be written: {error.strerror}; {advice}") from error
         # A device such as /dev/null may have many writers.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import gzip
 import json
 import os
@@ -10,6 +11,7 @@ import pty
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -130,6 +132,25 @@ def test_a_run_whose_table_or_summary_is_not_written_ends_with_4(mails: Typed) -
     again = (*RUN, "-q", "-o", "o.jsonl", "--resume", "--summary", "room.json")
     assert mails(*again).returncode == 0
     assert json.loads(mails.read("room.json"))["resumed"] == len(lines(mails.read("o.jsonl")))
+
+
+def test_a_disk_without_room_for_a_new_file_is_told_with_its_remedy(
+    mails: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert mails(*RUN, "-q", "-o", "old.jsonl").returncode == 0
+    opened = os.open
+
+    def full(path: Any, flags: int, mode: int = 0o777) -> int:
+        if Path(os.fsdecode(path)).name.startswith((".judge-", "new")) and flags & os.O_CREAT:
+            raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT), path)
+        return opened(path, flags, mode)
+
+    monkeypatch.setattr("os.open", full)
+    for words in ((*RUN, "-o", "new.jsonl"), ("report", "old.jsonl", "-o", "new.html")):
+        code, _, told = mails.text(*words)
+        assert code == 4 and f"judge: {words[-1]} cannot be written: Disk quota exceeded; " in told
+        assert "make room there" in told
+    assert not list(mails.folder.glob("new*"))
 
 
 def test_a_full_disk_under_a_workbook_is_told_in_one_line(judge: Shell) -> None:
