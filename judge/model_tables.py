@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -103,6 +103,13 @@ class Server(BaseModel):
                 "is redacted"
             )
         return name
+
+    @model_validator(mode="after")
+    def _chat_alone(self) -> Self:
+        for name in ("omit", "mode"):
+            if self.protocol != "openai" and name in self.model_fields_set:
+                raise ValueError(f"{name}: only for protocol openai; {self.protocol} has none")
+        return self
 
     @field_validator("headers", "query")
     @classmethod

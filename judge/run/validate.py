@@ -31,7 +31,7 @@ from judge.run.report import Report
 from judge.run.run import run
 from judge.run.stream import aside
 from judge.run.task import FOR_PEOPLE, RunInfo, Task, Watcher, engine_of
-from judge.settings import IN_PROCESS, Settings
+from judge.settings import IN_PROCESS, Settings, flag
 from judge.verdict import SETTLED
 from judge.workflows.load import load_workflow
 
@@ -154,6 +154,15 @@ class Validation(Task):
         if settings.abstain_margin and not any(judge.probabilistic for judge in judges):
             why = "no judge of these checks gives probabilities, as with --method logprobs"
             yield f"--abstain-margin has no effect: {why}"
+        # Probabilities are read from one reply, at temperature 0.
+        writing = [p for p in panels if not all(judge.probabilistic for judge in p.judges)]
+        for name, several in (("temperature", False), ("vote_temperature", True)):
+            if settings.typed(name) and all((panel.votes > 1) != several for panel in writing):
+                why = "no judge of these checks writes replies"
+                if writing:
+                    why = "each judge has one vote (--temperature)"
+                    why = why if several else "judges have several votes (--vote-temperature)"
+                yield f"{flag(name)} has no effect: {why}"
         if settings.cheap_model and not any(panel.cheap for panel in panels):
             yield "--cheap-model is not asked: no check asks by first token, or its margin is 0.5"
 

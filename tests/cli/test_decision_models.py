@@ -134,6 +134,11 @@ def test_a_named_server_speaks_what_its_table_says(judge: Typed, server: Decisio
         code, out, told = judge.text(*words)
         assert code == 0 and verdicts(out) == ["fail", "pass"] * 3, told
     assert isinstance(server.asked[-1].body["questions"], list)
+    for line in ('omit = ["seed"]', 'mode = "json"'):  # Parts of a chat request.
+        text = f'{url}protocol = "systemone"\n{line}\n'
+        (judge.folder / "judge.toml").write_text(text)
+        code, _, told = judge.text(*words)
+        assert code == 2 and f"{line.split()[0]}: only for protocol openai" in told, told
 
 
 @pytest.mark.parametrize("protocol", ["systemone", "decisions"])

@@ -249,6 +249,28 @@ def test_a_margin_or_a_cheap_model_without_effect_is_named(typed: Typed) -> None
         assert says in told and ("no effect" in told or "not asked" in told) == bool(says), told
 
 
+def test_a_temperature_without_effect_is_named(typed: Typed) -> None:
+    typed.script("b.yaml", [{"p_yes": 0.9}], method="logprobs")
+    one, other = (*ASK[:-2], "-m", "scripted:a.yaml"), (*ASK[:-2], "-m", "scripted:b.yaml")
+    cold, warm, three = ("--temperature", "0.2"), ("--vote-temperature", "0.2"), ("--votes", "3")
+    for words, says in (
+        ((*one, *cold), ""),
+        (
+            (*one, *warm),
+            "--vote-temperature has no effect: each judge has one vote (--temperature)",
+        ),
+        ((*one, *three, *warm), ""),
+        (
+            (*one, *three, *cold),
+            "--temperature has no effect: judges have several votes (--vote-temperature)",
+        ),
+        ((*other, *cold), "--temperature has no effect: no judge of these checks writes replies"),
+        ((*other, "-m", "scripted:a.yaml", *cold), ""),
+    ):
+        told = " ".join(typed.text(*words, "-o", "o.jsonl", "--overwrite")[2].split())
+        assert says in told and ("no effect" in told) == bool(says), told
+
+
 def test_a_panel_has_a_probability_where_each_judge_gives_one(typed: Typed) -> None:
     for name, chance in (("b", 0.9), ("c", 0.6)):
         typed.script(f"{name}.yaml", [{"p_yes": chance}], method="logprobs")
