@@ -14,7 +14,7 @@ from unicodedata import category, normalize
 
 UNSPACED = (
     "\u0e00-\u0e3e\u0e40-\u0e4f\u0e5a-\u0ecf\u0eda-\u0eff\u1000-\u103f\u104a-\u108f\u109a-\u109f"
-    "\u1780-\u17da\u17dc-\u17df\u17ea-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+    "\u1780-\u17da\u17dc-\u17df\u17ea-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\uff66-\uff9d"
     "\U00020000-\U0003ffff"
 )
 """The letters of scripts without spaces, for a class of a regular expression. Their digits and
@@ -25,8 +25,11 @@ MIN_WORDS = 3
 fields do not distinguish it from others."""
 
 _UNSPACED = re.compile(f"[{UNSPACED}]")
-# A letter of a script without spaces has the marks and signs beside it.
-_BETWEEN_SPACES = re.compile(rf"[^\w\s]*(?!\W)[{UNSPACED}][^\w\s]*|[^\s{UNSPACED}]+|[^\w\s]+")
+# A letter of a script without spaces has the marks and signs beside it; in half width, katakana
+# have two that Unicode classes as letters.
+_BETWEEN_SPACES = re.compile(
+    rf"[^\w\s]*(?!\W)[{UNSPACED}](?:[^\w\s]|[\uff9e\uff9f])*|[^\s{UNSPACED}]+|[^\w\s]+"
+)
 
 
 def counted_words(text: str) -> list[str]:

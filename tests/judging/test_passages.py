@@ -212,6 +212,7 @@ def test_passages_are_words_of_a_question_about_one_text() -> None:
         ("\uc548\ub155\ud558\uc138\uc694 \uc138\uacc4", 2),  # Korean has blanks
         ("\u300c\u4f60\u597d\uff0c\u4e16\u754c\u3002\u300d", 4),  # 你 好 世 界
         ("\u6771\u4eac\u30bf\u30ef\u30fc 333 m", 7),
+        ("\uff76\uff9e\uff77\uff9e\u884c", 3),  # two katakana of half width, with their marks
         ("\u0e17\u0e35\u0e48\u0e19\u0e35\u0e48", 2),  # two letters of Thai, four marks
         ("\u0e23\u0e32\u0e04\u0e32\u0e51\u0e50\u0e50", 5),  # four letters, and the number 100
         ("-" * 100_000 + "\u0e35" * 100_000, 2),
