@@ -348,6 +348,15 @@ class CoreSettings(Options):
         pairs = (pair.strip() for pair in map(str, texts))
         return _by_name([pair for pair in pairs if pair], "model_for")
 
+    @field_validator("model", "final_model")
+    @classmethod
+    def _each_once(cls, names: Words) -> Words:
+        """A second vote of a model would be the same reply, counted twice."""
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"{name} is named twice; --votes 2 asks each model twice")
+        return names
+
     @field_validator("fail_under", "fail_under_repaired", mode="before")
     @classmethod
     def _share(cls, value: object) -> object:

@@ -149,6 +149,12 @@ def test_a_label_with_the_name_of_a_verdict_gets_no_lost_votes(typed: Typed) -> 
     assert [(check["verdict"], check.get("answer")) for check in checks] == [("abstain", None)] * 2
 
 
+def test_a_model_named_twice_would_outvote_the_others_by_one_reply(typed: Typed) -> None:
+    code, out, told = typed.text(*TWO, "-m", "scripted:a.yaml")
+    assert (code, out) == (2, "")
+    assert "scripted:a.yaml is named twice; --votes 2 asks each model twice" in told
+
+
 def test_a_single_judge_is_told_as_before(typed: Typed) -> None:
     told = typed.text(*ASK, "--votes", "3", "-o", "o.jsonl", "--summary", "s.json")[2]
     assert "agree" not in told and "panels" not in json.loads(typed.read("s.json"))

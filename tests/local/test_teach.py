@@ -221,7 +221,7 @@ TEACH = ("teach", "labels.jsonl", "-q", "-o", "mine.gguf")
             (*ASK, "-m", "local:smollm2-135m+none.gguf"),
             "the adapter 'none.gguf' is not a .gguf file",
         ),
-        ((*ASK, "-m", "scripted:s.yaml", "-m", "scripted:s.yaml"), "judge teach takes one --model"),
+        ((*ASK, "-m", "scripted:s.yaml", "-m", "scripted:t.yaml"), "judge teach takes one --model"),
         ((*ASK, "--check", "relevance", "-m", "scripted:s.yaml"), "no labels for relevance"),
         ((*ASK, "-o", "nowhere/mine.gguf"), "there is no folder nowhere"),
         ((*ASK, "-o", "mine.bin"), "name a file that ends in .gguf"),
