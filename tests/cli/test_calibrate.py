@@ -428,6 +428,8 @@ def test_bad_usage_is_exit_code_2(typed: Typed, words: list[str], told: str) -> 
     for name, answer in (("ann", "yes"), ("bo", "no")):
         torn["annotators"][name] = {"labels": {"question": answer}}
     typed.write("torn.jsonl", [{"id": str(n), "mail": f"Hello {n}", **torn} for n in range(4)])
+    for name in "ab":
+        script(typed, f"{name}.yaml", YES_SAYER)
     model = ("-m", "scripted:yes.yaml", "--rubric", "plain.yaml", "-q")
     code, out, error = typed.text("calibrate", *words, *model)
     assert (code, out) == (2, "")
