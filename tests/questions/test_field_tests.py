@@ -189,7 +189,7 @@ def test_json_is_held_against_a_schema() -> None:
         "json_schema": '{"properties": {"cit\u00e9": {"enum": ["Or\u00e9"]}}, "minProperties": 1}'
     }
     assert told(test, '{"cite\u0301": "Ore\u0301"}')[0] == "pass"
-    assert told(test, {"cite\u0301": "Ore"})[0] == "fail", "the field is known"
+    assert told(test, {"cite\u0301": "Oslo"})[0] == "fail", "the field is known"
 
 
 @pytest.mark.parametrize("other", ["additionalProperties", "unevaluatedProperties"])
