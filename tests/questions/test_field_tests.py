@@ -186,9 +186,9 @@ def test_json_is_held_against_a_schema() -> None:
     test = {"json_schema": '{"properties": {"city": {"pattern": "\u00e9$"}}}'}
     assert told(test, {"city": "Orle\u0301"})[0] == "pass", "the same letters, as in other tests"
     test = {
-        "json_schema": '{"properties": {"cit\u00e9": {"enum": ["Or\u00e9"]}}, "minProperties": 1}'
+        "json_schema": '{"properties": {"cit\u00e9": {"enum": ["Caf\u00e9"]}}, "minProperties": 1}'
     }
-    assert told(test, '{"cite\u0301": "Ore\u0301"}')[0] == "pass"
+    assert told(test, '{"cite\u0301": "Cafe\u0301"}')[0] == "pass"
     assert told(test, {"cite\u0301": "Oslo"})[0] == "fail", "the field is known"
 
 
