@@ -6,6 +6,7 @@ import json
 from collections import UserList, deque
 from collections.abc import Callable, Iterator
 from dataclasses import make_dataclass
+from decimal import Decimal
 from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Any
@@ -421,6 +422,7 @@ def test_dates_of_numpy_are_dates_and_sets_have_an_order(asked: dict[str, Any]) 
     numpy = pytest.importorskip("numpy")
     days = numpy.array(["2026-11-02T10:00", "NaT"], dtype="datetime64[ns]")
     row = {"mail": "thanks", "day": days[0], "days": days, "took": days[0] - days[0], "in": {8, 1}}
+    row |= {"long": numpy.longdouble(1.5), "none": [Decimal("NaN"), Decimal("2.50")]}
     (judgement,) = judge.validate([row], **asked)
     assert dict(judgement.record) == {
         "mail": "thanks",
@@ -428,6 +430,8 @@ def test_dates_of_numpy_are_dates_and_sets_have_an_order(asked: dict[str, Any]) 
         "days": ["2026-11-02T10:00:00", None],
         "took": "0:00:00",
         "in": [1, 8],
+        "long": 1.5,
+        "none": [None, "2.50"],
     }
 
 

@@ -19,8 +19,10 @@ from collections.abc import (
 )
 from dataclasses import fields as fields_of
 from dataclasses import is_dataclass
+from decimal import Decimal
 from enum import Enum
 from itertools import islice
+from numbers import Real
 from typing import IO, Any, TypeAlias
 from unicodedata import normalize
 from xml.etree.ElementTree import ParseError
@@ -394,13 +396,16 @@ def as_json(content: Any) -> Any:
         return content.decode("utf-8", "backslashreplace")
     if isinstance(content, Sequence | KeysView | ValuesView | ItemsView):
         return [as_json(entry) for entry in content]
-    if _is_missing(content):
+    if _is_missing(content) or (isinstance(content, Decimal) and not content.is_finite()):
         return None
     if (kind := str(getattr(content, "dtype", ""))).endswith("64[ns]"):
         # As NumPy's whole numbers these would be counts of nanoseconds.
         content = content.astype(kind.replace("[ns]", "[us]"))
     if hasattr(content, "tolist"):  # NumPy's numbers and arrays
-        return as_json(content.tolist())
+        plain = content.tolist()
+        if type(plain) is type(content):  # A long double, which Python does not have.
+            plain = float(plain) if isinstance(plain, Real) else str(plain)
+        return as_json(plain)
     if isinstance(content, type):
         return str(content)
     if hasattr(content, "model_dump"):
