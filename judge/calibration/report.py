@@ -100,13 +100,13 @@ def _shown(rubric: Rubric, answer: LabelledAnswer) -> Mapping[str, Any]:
 def labelled_by(items: Sequence[LabelledItem]) -> dict[str, int]:
     """How many items each person labelled, the most first; items without a name count under "".
 
-    Without annotators, the field `author` names the person, which labels of the project's own form
-    may have.
+    Without annotators, the field `labelled_by` names the person, which labels of the project's own
+    form may have.
     """
     counts = Counter[str]()
     for item in items:
-        author = "" if "author" in item.record.visible else item.slices.get("author", "")
-        counts.update({one.annotator for one in item.annotations} or {author})
+        person = "" if "labelled_by" in item.record.visible else item.slices.get("labelled_by", "")
+        counts.update({one.annotator for one in item.annotations} or {person})
     return dict(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])))
 
 

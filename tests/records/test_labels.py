@@ -12,6 +12,7 @@ from judge.errors import UsageError
 from judge.records import Record
 from judge.records.labels import Annotation, LabelledItem, read_labels
 from judge.records.labels.matching import other_question
+from judge.records.labels.own import label_key
 
 from .conftest import Written
 from .found import item, read_back, says
@@ -29,7 +30,7 @@ def test_gold_with_typed_fields_and_slices(write: Written) -> None:
         "real": True,
         "tags": ["a"],
     }
-    about = {"author": "Ann", "judge": {"verdict": "pass", "edits": [{"round": 1}]}}
+    about = {"labelled_by": "Ann", "judge": {"verdict": "pass", "edits": [{"round": 1}]}}
     labels = {"relevance": "Yes ", "derivation": False, "adherence": None}
     relevance, derivation = read_back(write, {**record, **about, "labels": labels})
     fields = {
@@ -40,7 +41,12 @@ def test_gold_with_typed_fields_and_slices(write: Written) -> None:
         "real": True,
         "tags": ["a"],
     }
-    slices = {"story": "Ann waited.", "subcategory": "visiting", "real": "yes", "author": "Ann"}
+    slices = {
+        "story": "Ann waited.",
+        "subcategory": "visiting",
+        "real": "yes",
+        "labelled_by": "Ann",
+    }
     slices["edited"] = "yes"
     wanted = LabelledItem(
         Record("a.jsonl", 1, fields, name="n1"), "relevance", 0, "yes", (), slices
@@ -283,3 +289,11 @@ def test_a_majority_of_annotators_who_give_several_answers() -> None:
     assert of("b|a", "a|b", "c").reference == "a|b"
     assert of("a|b", "c").reference is None
     assert [one.answer for one in of("b|a", "a|b").annotations] == ["a|b", "a|b"]
+
+
+def test_a_records_author_is_a_field_like_any_other(write: Written) -> None:
+    """An e-mail has one; who gave the labels is another field."""
+    mail = {"email": "Thanks.", "author": "Ann Lee"}
+    found = item(read_back(write, mail | {"labels": {"polite": "yes"}, "labelled_by": "bo"}))
+    assert found.record.visible == mail and found.slices["labelled_by"] == "bo"
+    assert label_key(mail) != label_key(mail | {"author": "Bo Roe"})

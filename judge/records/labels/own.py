@@ -10,7 +10,7 @@ It is JSON lines: a record, as it is validated or as `judge validate` wrote it, 
                                                 the words that were asked; "weight": the number of
                                                 records that the labelled one stands for (default
                                                 1), if records were drawn with different chances
-    "author"                                    optional: who gave the labels
+    "labelled_by"                               optional: who gave the labels
 
 For a check about values, ANSWER is a list with one answer for each value. null means no label.
 Spellings of an answer are unified (`judge.records.answers`). Several lines may hold annotators'
@@ -32,7 +32,7 @@ from judge.records.labels.items import Annotation, LabelledItem, LabelSet
 from judge.records.lines import Line
 from judge.records.record import Record
 
-ABOUT_LABELS = ("labels", "annotators", "author", RESERVED)
+ABOUT_LABELS = ("labels", "annotators", "labelled_by", RESERVED)
 """The fields with people's answers and what is known of the people."""
 
 
@@ -44,8 +44,9 @@ def label_key(fields: Mapping[str, Any]) -> str:
 class Own(LabelSet):
     """The project's own form: an item for each check of a line, or each value it asks about.
 
-    Slices are the short scalar fields, `author`, and in output of `judge validate` `edited` (yes or
-    no: whether the record was rewritten). A line without labels is a problem of type `unlabelled`.
+    Slices are the short scalar fields, `labelled_by`, and in output of `judge validate` `edited`
+    (yes or no: whether the record was rewritten). A line without labels is a problem of type
+    `unlabelled`.
     """
 
     name = "own"
@@ -65,7 +66,7 @@ class Own(LabelSet):
             message = "field 'labels' is missing: the line has no labels"
             raise LabelError(message, "labels", "unlabelled")
         visible, values = typed_fields(fields)
-        slices = slices_of({**visible, "author": fields.get("author")})
+        slices = slices_of({**visible, "labelled_by": fields.get("labelled_by")})
         if (line := Line.of(fields)) is not None:
             slices["edited"] = "yes" if line.edits else "no"
         answers_by_check = {
