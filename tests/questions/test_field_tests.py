@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from judge.errors import UsageError
+from judge.questions import field_tests
 from judge.questions.field_tests import FieldTest
 from judge.questions.from_flags import test_from_flag as from_flag
 from judge.questions.python_checks import PythonFunction
@@ -213,6 +215,15 @@ def test_json_nested_deeper_than_a_schema_can_follow_is_not_decided() -> None:
     for schema, text in ((tree, "[" * 900 + "]" * 900), ({"json_schema": '{"$ref": "#"}'}, "{}")):
         with pytest.raises(ValueError, match="the schema leads too deep into this JSON"):
             told(schema, text)
+
+
+def test_without_the_language_library_the_message_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    field_tests._languages.cache_clear()
+    monkeypatch.setitem(sys.modules, "py3langid.langid", None)
+    with pytest.raises(ValueError, match=r"needs a library: .*pip install"):
+        FieldTest.model_validate({"language": ["en"]})
 
 
 def test_the_language_of_a_text_is_told() -> None:
