@@ -15,7 +15,7 @@ import pytest
 
 import judge
 from judge.errors import JudgeError, UsageError
-from judge.records.tables import from_memory
+from judge.records.values import from_memory
 from tests.report.pages import entries
 
 SCRIPT = """

@@ -40,7 +40,7 @@ from judge.questions.python_checks import PythonFunction
 from judge.questions.replies import YES_NO, Reply, YesNo, answers_together, form_of, one_answer
 from judge.records.kinds import shown_first
 from judge.records.names import apart, entry_name
-from judge.records.tables import as_json
+from judge.records.values import as_json
 from judge.yamlfile import composed, read_mapping, read_plain
 
 ASKED = "question"

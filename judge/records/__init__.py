@@ -5,7 +5,7 @@ from judge.records.jsonfiles import dump, dump_judged, shortened
 from judge.records.kinds import ListEntry, RecordKind, recognise
 from judge.records.read import MAX_LINE, mapped, read, renamed, typed
 from judge.records.record import Record
-from judge.records.tables import from_memory
+from judge.records.values import from_memory
 
 __all__ = [
     "MAX_LINE",

@@ -15,7 +15,8 @@ from typing import IO, Any
 from judge.errors import UsageError, missing_extra
 from judge.records.base import Problem
 from judge.records.record import Record
-from judge.records.tables import as_json, refuse_header
+from judge.records.tables import refuse_header
+from judge.records.values import as_json
 
 _BATCH = 256
 _BATCH_BYTES = 16 << 20

@@ -31,7 +31,8 @@ from judge.records.streams import (
     unpacked,
     with_first_lines,
 )
-from judge.records.tables import from_memory, read_csv, read_tsv, read_xlsx
+from judge.records.tables import read_csv, read_tsv, read_xlsx
+from judge.records.values import from_memory
 from judge.records.words import marks
 
 MAX_LINE = 64 * 1024 * 1024
