@@ -155,7 +155,11 @@ def agreement_of(
         absent = f"{', '.join(sources)}: no labels at all"
         if blank:
             absent += f"; {without_label(len(blank))}: people answer in the column label"
-        raise UsageError(f"{_UNSIGNED if labelled else absent}{lines}")
+        if annotators:
+            absent = (
+                f"{', '.join(sources)}: all labels are about controls, or contradict each other"
+            )
+        raise UsageError(f"{_UNSIGNED if labelled and not annotators else absent}{lines}")
     return replace(
         report,
         unreadable=unreadable,

@@ -244,6 +244,9 @@ def test_people_and_records_may_be_numbers(typed: Typed) -> None:
     assert [*json.loads(out)["checks"][0]["groups"]] == ["age: 30", "age: 40"]
     told = typed.text("agreement", "votes.jsonl", "--contrary", "contrary.jsonl")[2]
     assert "2 pairs of contradictory labels left out: 7, 8" in told
+    typed.write("votes.jsonl", rows[:4])
+    code, _, told = typed.text("agreement", "votes.jsonl", "--contrary", "contrary.jsonl")
+    assert code == 2 and "all labels are about controls, or contradict each other" in told
 
 
 def test_what_is_known_of_people_makes_groups_and_shares(typed: Typed) -> None:
