@@ -36,14 +36,14 @@ def load(group: str, name: str, form: type = object) -> Any:
     if point is None:
         return None
     try:
-        found = point.load()
+        plugin = point.load()
     except Exception as error:
         if _package(point) == DISTRIBUTION:
             raise
         raise _unusable(group, point, f"{type(error).__name__}: {error}") from error
-    if not isinstance(found, form) and not (isinstance(found, type) and issubclass(found, form)):
+    if not isinstance(plugin, form) and not (isinstance(plugin, type) and issubclass(plugin, form)):
         raise _unusable(group, point, f"{point.value} is no {form.__module__}.{form.__name__}")
-    return found
+    return plugin
 
 
 def _unusable(group: str, point: EntryPoint, why: str) -> UsageError:
@@ -66,8 +66,8 @@ def owner(error: BaseException) -> str:
         str(frame.f_globals.get("__name__")).partition(".")[0]
         for frame, _ in walk_tb(error.__traceback__)
     )
-    found = [owners[module] for module in modules if module in owners]
-    return found[-1] if found else DISTRIBUTION
+    packages = [owners[module] for module in modules if module in owners]
+    return packages[-1] if packages else DISTRIBUTION
 
 
 def packages(group: str, values: Iterable[str]) -> dict[str, str]:

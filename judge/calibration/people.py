@@ -222,12 +222,12 @@ def agreement(
 
 
 class _PeoplesVotes:
-    """The questions of each check with their answers, as labelled items are read: those in `known`
-    as they are, others in the letters of the first that was read. `repeated`, `differing`,
+    """The questions of each check with their answers, as labelled items are read: `answers` as
+    they are, others in the letters of the first that was read. `repeated`, `differing`,
     `conflicting` and `no_label` are as in `Agreement`."""
 
-    def __init__(self, known: Collection[str]) -> None:
-        self._known = known
+    def __init__(self, answers: Collection[str]) -> None:
+        self._answers = answers
         self._letters: dict[str, dict[str, str]] = defaultdict(dict)
         self.checks: dict[str, dict[tuple[str, int], VotedQuestion]] = defaultdict(dict)
         self.repeated = self.differing = self.conflicting = self.no_label = 0
@@ -237,7 +237,7 @@ class _PeoplesVotes:
         self.no_label += item.left_out
         letters = self._letters[item.check]
         for form, text in item.written.items():
-            if form not in self._known:
+            if form not in self._answers:
                 letters.setdefault(form, in_own_letters(text))
 
         def spelt(answer: str) -> str:

@@ -225,8 +225,8 @@ def command(
     _exit(written)
 
 
-def _exit(asked: PageOutcome | Sheet) -> None:
-    if asked.unread:
+def _exit(outcome: PageOutcome | Sheet) -> None:
+    if outcome.unread:
         raise typer.Exit(int(Exit.INCOMPLETE))
 
 
@@ -253,10 +253,10 @@ def end(outcome: PageOutcome, where: str) -> None:
         print_output(f"  {words}", err=True)
 
 
-def print_unasked(asked: PageOutcome | Sheet) -> None:
+def print_unasked(outcome: PageOutcome | Sheet) -> None:
     """Print how many records have no question, and further notes."""
-    if asked.unasked:
-        first = "the first: " if asked.unasked > 1 else ""
-        print_message(f"{counted(asked.unasked, 'record')} left out; {first}{asked.why}")
-    for note in asked.notes:
+    if outcome.unasked:
+        first = "the first: " if outcome.unasked > 1 else ""
+        print_message(f"{counted(outcome.unasked, 'record')} left out; {first}{outcome.why}")
+    for note in outcome.notes:
         print_message(note)

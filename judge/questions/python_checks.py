@@ -128,8 +128,8 @@ def _plain(content: object, around: frozenset[int] = frozenset()) -> object:
     if ismethod(content):
         return [plain(content.__func__), plain(getattr(content.__self__, "__dict__", None))]
     if isfunction(content):
-        used = getclosurevars(content)
-        parts = content.__defaults__, content.__kwdefaults__, used.nonlocals, used.globals
+        variables = getclosurevars(content)
+        parts = content.__defaults__, content.__kwdefaults__, variables.nonlocals, variables.globals
         return [plain(part) for part in (content.__code__, *parts)]
     if isinstance(content, Mapping):
         return [[plain(key), plain(value)] for key, value in content.items()]

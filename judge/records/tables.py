@@ -288,8 +288,8 @@ def _rows_of(sheets: Sequence[Any], name: str | None, display: str) -> _SheetRow
     """The rows of the sheet of this name, or of the only one that has rows."""
     filled = [sheet for sheet in sheets if next(_filled(sheet), None)]
     by_title = {normalize("NFC", sheet.title): sheet for sheet in sheets}
-    found = by_title.get(normalize("NFC", name or ""))
-    candidates = filled if name is None else [found] if found is not None else []
+    sheet = by_title.get(normalize("NFC", name or ""))
+    candidates = filled if name is None else [sheet] if sheet is not None else []
     titles = ", ".join(sheet.title for sheet in filled)
     if name is not None and not candidates:
         raise UsageError(f"{display} has no sheet {name!r}; sheets with rows: {titles}")

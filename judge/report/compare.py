@@ -241,10 +241,12 @@ def _answer_tables(
     keys."""
     entries = [run.entries for run in runs.values()]
     shares, changes = list[TableRow](), list[TableRow]()
-    told = [item.answers.items() for of_run in entries for item in of_run.values()]
-    names = dict.fromkeys(n for items in told for n, answers in items if any(answers.values()))
+    answers_of = [item.answers.items() for of_run in entries for item in of_run.values()]
+    names = dict.fromkeys(
+        n for items in answers_of for n, answers in items if any(answers.values())
+    )
     # A record with an empty list has no entry.
-    of_entries = {n for items in told for n, answers in items if answers.keys() - {None}}
+    of_entries = {n for items in answers_of for n, answers in items if answers.keys() - {None}}
     for (name, (labels, keys)), run in product(product(names, parts.items()), [*runs][1:]):
         first, later = runs["A"].entries, runs[run].entries
         units = [
@@ -366,8 +368,8 @@ def _other_questions(runs: Mapping[str, Run]) -> Iterator[str]:
             by_check["let different answers pass", check][letter] = passes
     for (differ, check), texts in by_check.items():
         if len({*texts.values()}) > 1:
-            told = ", ".join(f"{letter} {clip(text)}" for letter, text in texts.items())
-            yield f"check {check}: the runs {differ}: {told}"
+            by_run = ", ".join(f"{letter} {clip(text)}" for letter, text in texts.items())
+            yield f"check {check}: the runs {differ}: {by_run}"
 
 
 def _paper_tables(name: str, runs: Mapping[str, Run], keys: Sequence[str]) -> list[Table]:

@@ -173,12 +173,12 @@ def _text(content: Any) -> str:
 def differ(check: Check) -> bool:
     """Whether a check's votes, without an explanation, say different things about the record or an
     entry: another verdict, answer or score."""
-    said: dict[str | None, set[Opinion]] = defaultdict(set)
+    opinions_of: dict[str | None, set[Opinion]] = defaultdict(set)
     for vote in check.votes:
         if vote.part != "explanation":
             for value, opinion in vote.counted_as(graded=True).items():
-                said[value].add(opinion)
-    return any(len(opinions) > 1 for opinions in said.values())
+                opinions_of[value].add(opinion)
+    return any(len(opinions) > 1 for opinions in opinions_of.values())
 
 
 def probability(value: float | None) -> str:

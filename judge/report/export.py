@@ -114,8 +114,8 @@ def _findings(judgement: Judgement) -> list[_Finding]:
             why = (reason_of([check]) or "").removeprefix(f"{check.name}: ")
         entry = best.value if best else None
         if best and (best.quote or best.reason):
-            told = _reason(check, best)
-            findings.append(_Finding(check.name, entry, best.quote, told, own=False))
+            reason = _reason(check, best)
+            findings.append(_Finding(check.name, entry, best.quote, reason, own=False))
         else:
             findings.append(_Finding(check.name, entry, None, why, own=True))
     return findings or [_Finding(None, None, None, reason, own=True)]

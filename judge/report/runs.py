@@ -111,8 +111,8 @@ class Run:
     def _paired(self, key: str, content: str) -> str:
         """The key of the first run's record with this content, which may be one of several with an
         id; else the record's own."""
-        seen = len(self._contents[content])
-        alike = [] if self.first is None else self.first._contents.get(content, [])[seen:]
+        count = len(self._contents[content])
+        alike = [] if self.first is None else self.first._contents.get(content, [])[count:]
         paired = alike[0] if alike and alike[0] not in self.entries else self._told_apart(key)
         self._contents[content].append(paired)
         return paired
@@ -123,9 +123,9 @@ class Run:
         while True:
             self._counts[key] += 1
             count = self._counts[key]
-            own = key if count == 1 and not _NUMBERED.search(key) else f"{key} ({count})"
-            if own not in self.entries:
-                return own
+            name = key if count == 1 and not _NUMBERED.search(key) else f"{key} ({count})"
+            if name not in self.entries:
+                return name
 
 
 def read_run(source: str, first: Run | None = None) -> Run:
@@ -193,8 +193,8 @@ def _answers_of(check: Mapping[str, Any]) -> dict[str | None, str | None]:
     if not has_entries(check):
         answer = check.get("answer")
         return {None: None if answer is None else str(answer)}
-    read = read_check(check)
-    outcomes = read.outcomes() if read else {}
+    content = read_check(check)
+    outcomes = content.outcomes() if content else {}
     return {value: said for value, (_, said) in outcomes.items() if value is not None}
 
 

@@ -164,9 +164,9 @@ def count(
         check_errors = errors.get((check["check"], check["by"]))
         if check_errors is None or not check.get("votes") or check["verdict"] == Verdict.ERROR:
             continue
-        if read := read_check(check):
-            rate = rates.setdefault(read.name, CorrectedRate(read.name, check_errors))
-            rate.add(read.verdicts().values(), fields)
+        if valid := read_check(check):
+            rate = rates.setdefault(valid.name, CorrectedRate(valid.name, check_errors))
+            rate.add(valid.verdicts().values(), fields)
             rate.foreign += foreign
 
 

@@ -53,12 +53,12 @@ async def async_lines(
 ) -> AsyncGenerator[Line, None]:
     """`lines` as an asynchronous iterator."""
     # No thread of the caller's loop waits: many runs would hold all that the caller's code has.
-    loop, queue, ended = asyncio.get_running_loop(), asyncio.Queue[_Delivery](), asyncio.Event()
+    loop, queue, end = asyncio.get_running_loop(), asyncio.Queue[_Delivery](), asyncio.Event()
 
     def receive(delivery: _Delivery) -> None:
         queue.put_nowait(delivery)
         if not isinstance(delivery, Line):
-            ended.set()
+            end.set()
 
     def deliver(delivery: _Delivery) -> None:
         with suppress(RuntimeError):  # The caller's loop may have ended meanwhile.
@@ -70,7 +70,7 @@ async def async_lines(
             yield line
     finally:
         memory_run.stop()
-        await ended.wait()
+        await end.wait()
         memory_run.close()
 
 

@@ -75,9 +75,9 @@ class Slice:
             if has_entries(check) and (read := read_check(check)):
                 outcomes = read.outcomes().values()
                 self.entries[name] += len(outcomes)
-                for _, said in outcomes:
-                    if said:
-                        self.answers[name][said] += 1
+                for _, answer in outcomes:
+                    if answer:
+                        self.answers[name][answer] += 1
             if (answer := check.get("answer")) is not None:
                 self.answers[name][answer] += 1
             if (score := decided_score(check)) is not None:

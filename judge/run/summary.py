@@ -153,10 +153,10 @@ class Summary:
             self.answers[name][answer] += 1
         votes = check.get("votes") or ()
         if has_entries(check) and (read := read_check(check)):
-            for outcome, said in read.outcomes().values():
+            for outcome, answer in read.outcomes().values():
                 self.entries[name][outcome] += 1
-                if said:
-                    self.answers[name][said] += 1
+                if answer:
+                    self.answers[name][answer] += 1
         reasons = {vote.get("reason") for vote in votes if vote.get("part") != "cheap"}
         counters = {QUOTE_NOT_FOUND: self.quotes_lost}
         if check["verdict"] == Verdict.ABSTAIN:

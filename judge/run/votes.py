@@ -113,8 +113,6 @@ class PanelVotes:
         self.idle += (len(cast) - 1) * idle
 
     def _compare(self, cast: Sequence[_Cast], copies: int) -> None:
-        from judge.stats.pairs import RaterPair
-
         first = {vote.model: vote for vote in reversed(cast)}
         said: dict[str, Mapping[str, float]] = {}
         for model in dict.fromkeys(vote.model for vote in cast):
@@ -129,8 +127,11 @@ class PanelVotes:
         for one, two in combinations(said, 2):
             if (two, one) in self._pairs:
                 one, two = two, one
-            pair = self._pairs.setdefault((one, two), RaterPair())
-            pair.add(copies, said[one], said[two])
+            if (one, two) not in self._pairs:
+                from judge.stats.pairs import RaterPair
+
+                self._pairs[one, two] = RaterPair()
+            self._pairs[one, two].add(copies, said[one], said[two])
 
     def decided(self, judge: str) -> int:
         """On how many units the judge passed, failed or gave an answer that counts."""

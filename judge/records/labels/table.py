@@ -197,8 +197,8 @@ class LabelTable(LabelSet):
 
     def _names_people(self, fields: Mapping[str, Any]) -> bool:
         """Whether a line of a table says who answered; else it is a record with its label."""
-        named = any(normalise(key) == "annotator" for key in fields)
-        return named or not self.columns.keys().isdisjoint(("annotator", "annotators"))
+        by_name = any(normalise(key) == "annotator" for key in fields)
+        return by_name or not self.columns.keys().isdisjoint(("annotator", "annotators"))
 
     def _content(self, fields: Mapping[str, Any], role: str) -> Any:
         column = self._column(fields, role)
@@ -258,8 +258,8 @@ class LabelTable(LabelSet):
                 return content_hash(visible)[:12]
             column = "id"
         if not column:
-            own = "label" in self.columns and not self._names_people(fields)
-            roles = ("id", "item") if own else ("item", "id")
+            labels = "label" in self.columns and not self._names_people(fields)
+            roles = ("id", "item") if labels else ("item", "id")
             ids = [key for role in roles for key in fields if normalise(key) == role]
             if not ids and self._column(fields, "annotator") is not None:
                 names = clip([*fields], 300)
