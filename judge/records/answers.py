@@ -34,14 +34,14 @@ OWN_ANSWERS = frozenset({"tie", "unsure", "don't know", "can't tell", "discard",
 
 _TRUTHS = {"true": "yes", "false": "no"}
 _STOPS = " .\u0589\u0964\u06d4\u104b\u1362\u17d4\u3002\uff0e\uff61"
-_ALIKE = str.maketrans(
-    {
-        **dict.fromkeys("\u2018\u2019\u02bc", "'"),
-        **dict.fromkeys("\u2010\u2011\u2013\u2014\u2212", "-"),
-        "\u066b": ".",
-        "\u066c": ",",
-    }
-)
+_ALIKE = {
+    **dict.fromkeys("\u2018\u2019\u02bc", "'"),
+    **dict.fromkeys("\u2010\u2011\u2013\u2014\u2212", "-"),
+    "\u066b": ".",
+    "\u066c": ",",
+}
+_DIFFERENT = re.compile("[^\\w\\s\0-\x7f]|[^\\D0-9]|\u02bc")
+"""A sign or digit that may be written in another way: none of ASCII."""
 _NUMBER = re.compile(r"([+-]?)(\d+|\d{1,3}(?:,\d{3})+|(?=\.))(?:\.(\d+))?", re.ASCII)
 
 _DECIMAL_COMMA = re.compile(r"\A([+-]?\d*),(\d{1,2}|\d{4,})\Z", re.ASCII)
@@ -68,15 +68,15 @@ def in_own_letters(text: str) -> str:
 
 def alike(text: str, without_case: Callable[[str], str] = caseless) -> str:
     """The text in which the characters that make no difference (`spelling`) are the same."""
-    plain = without_case(unicodedata.normalize("NFKC", text))
-    plain = unicodedata.normalize("NFKC", plain).translate(_ALIKE)
-    return "".join(map(_sign, plain))
+    plain = unicodedata.normalize("NFKC", without_case(unicodedata.normalize("NFKC", text)))
+    return _DIFFERENT.sub(_sign, plain)
 
 
-def _sign(char: str) -> str:
+def _sign(match: re.Match[str]) -> str:
+    char = match[0]
     if char.isdecimal():
         return str(unicodedata.decimal(char))
-    return "" if unicodedata.category(char) == "Cf" else char
+    return "" if unicodedata.category(char) == "Cf" else _ALIKE.get(char, char)
 
 
 def _one(text: str, without_case: Callable[[str], str] = caseless) -> str:
