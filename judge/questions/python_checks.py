@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import sys
 import threading
@@ -101,6 +102,11 @@ class PythonFunction(Section):
         return yes(*words) if passes else no(*words)
 
 
+_PYTHON = re.escape(str(Path(threading.__file__).parent))
+_LIBRARIES = re.compile(rf"{_PYTHON}|<frozen |.*-packages\b")
+"""Matches the file names of Python's own code and of installed packages."""
+
+
 @contextmanager
 def _prints_aside() -> Iterator[None]:
     """Prints go to stderr in the main thread, where the command line runs. In the thread of
@@ -113,7 +119,8 @@ def _prints_aside() -> Iterator[None]:
 
 def _plain(content: object, around: frozenset[int] = frozenset()) -> object:
     """Plain data that is the same for equal content in every process; of anything that is neither
-    data nor a Python function only the type."""
+    data nor a Python function only the type, and of a library's function only the name: some have
+    variables that change with each call, such as the patterns that `re` keeps."""
     if isinstance(content, ModuleType):
         return content.__name__
     if isinstance(content, str | bytes | int | float | complex | type | None):
@@ -128,6 +135,8 @@ def _plain(content: object, around: frozenset[int] = frozenset()) -> object:
     if ismethod(content):
         return [plain(content.__func__), plain(getattr(content.__self__, "__dict__", None))]
     if isfunction(content):
+        if around and _LIBRARIES.match(content.__code__.co_filename):
+            return content.__module__, content.__qualname__
         variables = getclosurevars(content)
         parts = content.__defaults__, content.__kwdefaults__, variables.nonlocals, variables.globals
         return [plain(part) for part in (content.__code__, *parts)]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
+from re import search
 from typing import Any
 
 import pytest
@@ -278,6 +280,16 @@ def test_a_function_in_memory_is_known_by_its_code_and_by_what_it_uses() -> None
         exec(compile(source.format(limit, gap), f"cell{limit}{len(gap)}", "exec"), scope)
         digests.append(PythonFunction.of(scope["f"]).digest)
     assert digests[0] == digests[1] != digests[2]
+
+
+def test_a_function_that_uses_a_library_is_known_by_the_name_in_it() -> None:
+    def greets(record: dict[str, Any]) -> bool:
+        return search("^Dear", record["x"]) is not None
+
+    before = PythonFunction.of(greets).digest
+    greets({"x": "Dear Ann"})  # `re` keeps the pattern in a variable.
+    re.compile("another pattern")
+    assert PythonFunction.of(greets).digest == before
 
 
 def test_a_function_whose_name_is_taken_is_refused() -> None:
