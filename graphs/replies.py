@@ -38,7 +38,7 @@ def _stands(name: str, story: str) -> bool:
     name, story = alike(name), alike(story)
     if not has_case:
         # Scripts without capitals mostly write without spaces too, so there are no words to match.
-        return name in story
+        return name != "" and name in story
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", story) is not None
 
 

@@ -242,7 +242,7 @@ class _PeoplesVotes:
 
         def spelt(answer: str) -> str:
             parts = answer.split(SEVERAL)
-            return in_order(SEVERAL.join(letters.get(part, part) for part in parts))
+            return in_order(SEVERAL.join(letters.setdefault(part, part) for part in parts))
 
         gold = None if item.gold is None else spelt(item.gold)
         place = item.record.id, item.number

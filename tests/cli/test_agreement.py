@@ -211,6 +211,10 @@ def test_answers_keep_the_letters_of_their_language(typed: Typed) -> None:
     assert [json.loads(line)["labels"]["label"] for line in lines] == answers
     told = typed.text("agreement", "t.csv", "--answers", "GROSS")[1]
     assert cells(told, "label", "all", "GROSS")[0][3] == "2"
+    rated = "item,annotator,label,gold\n0,ann,5,\n0,bo,5,\n1,ann,5,gro\u00df\n"
+    (typed.folder / "rated.csv").write_text(rated)
+    told = typed.text("agreement", "rated.csv", "--scale", "5=gro\u00df")[1]
+    assert cells(told, "label", "all", "gross")[0][3] == "3", "a label of the scale is one answer"
 
 
 def test_an_accent_of_two_characters_is_one_in_ids_and_texts(typed: Typed) -> None:

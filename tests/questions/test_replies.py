@@ -142,6 +142,7 @@ def test_evidence_has_three_words_or_is_the_whole_field(
         ("In", (), False),
         ("Bela", (), False),
         ("", (), False),
+        ("\u200b", (), False),
         ("Ina", ("Ina", "Odd"), True),
         ("odd", ("Ina", "Odd"), True),
         ("tray", ("Ina", "Odd"), False),
