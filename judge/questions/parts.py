@@ -328,12 +328,8 @@ def with_criteria(question: str, criteria: Mapping[str, str]) -> str:
 
 def _single_signs(answers: Sequence[str]) -> str | None:
     """`numbers` or `letters`, if all answers are single ones; None if not."""
-    different = {answer.lower() for answer in answers if len(answer) == 1}
-    if len(different) == len(answers):
-        for signs, of in (("numbers", string.digits), ("letters", string.ascii_lowercase)):
-            if different <= {*of}:
-                return signs
-    return None
+    kinds = (("numbers", string.digits), ("letters", string.ascii_lowercase))
+    return next((kind for kind, signs in kinds if {*map(str.lower, answers)} <= {*signs}), None)
 
 
 def first_token_question(
