@@ -152,7 +152,8 @@ class Job:
         """
         self._refuse_unfit()
         files = [(input_path(source), "the input") for source in self.inputs]
-        files += [(self.decisions, "the file of --decisions")] if self.decisions else []
+        if self.decisions is not None and not self.resume:  # With --resume no line of OUT is lost.
+            files.append((self.decisions, "the file of --decisions"))
         if self.out is not None:
             files.append((description_file(self.out), "where OUT is described"))
         for flag, path in self.outputs:

@@ -55,6 +55,15 @@ def test_decisions_are_no_output(judged: Typed) -> None:
     assert judged.read("review.jsonl") == before
 
 
+def test_people_may_answer_in_out(judged: Typed) -> None:
+    judged.write(
+        "out.jsonl", [line | {"labels": {"question": "yes"}} for line in lines(judged, "out.jsonl")]
+    )
+    code, _, told = judged.text(*RUN, "--resume", "--decisions", "out.jsonl")
+    assert code == 0, told
+    assert [line["judge"]["verdict"] for line in lines(judged, "out.jsonl")] == ["pass"] * 3
+
+
 def test_a_decision_counts_for_gates_and_sets_and_lasts(judged: Typed) -> None:
     assert [line["id"] for line in lines(judged, "review.jsonl")] == ["m2", "m3"]
     decide(judged, m2="Yes")
