@@ -21,7 +21,7 @@ from typing import Any, TypeVar, cast
 
 import diskcache
 import platformdirs
-from diskcache.core import DEFAULT_SETTINGS, UNKNOWN
+from diskcache.core import DEFAULT_SETTINGS, METADATA, UNKNOWN
 
 from judge.digest import digest
 from judge.errors import Exit, UsageError
@@ -273,10 +273,12 @@ def _checksum(key: str, text: str) -> str:
 
 
 def _clear_settings(database: Path) -> None:
-    """Empty the folder's own settings, which diskcache would apply as attributes and pragmas."""
+    """Empty the folder's own settings, which diskcache would apply as attributes and pragmas; not
+    its counts, which another run that opens the folder at this moment may be reading."""
     if not database.is_file():
         return
     with closing(sqlite3.connect(database, timeout=_STEP)) as connection:
         if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'Settings'").fetchone():
-            connection.execute("DELETE FROM Settings")
+            names = ", ".join("?" * len(METADATA))
+            connection.execute(f"DELETE FROM Settings WHERE key NOT IN ({names})", [*METADATA])
             connection.commit()

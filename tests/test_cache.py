@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from judge.cache import CacheError, ReplyCache, cache_dir
+from judge.cache import CacheError, ReplyCache, _clear_settings, cache_dir
 from judge.configuration import resolve
 from judge.digest import digest
 from judge.errors import Exit, UsageError
@@ -51,6 +51,13 @@ def test_large_replies_and_half_surrogates(cache: ReplyCache) -> None:
     cache.set(KEY, value)
     assert cache.get(KEY) == value
     assert not list(cache.folder.rglob("*.val")), "entries stay in the database"
+
+
+def test_a_run_that_opens_the_folder_leaves_the_counts_that_another_reads(
+    cache: ReplyCache,
+) -> None:
+    _clear_settings(cache.folder / "cache.db")
+    assert cache._cache.reset("count") == 0
 
 
 async def test_a_disk_that_fills_up_is_not_the_commands_fault(cache: ReplyCache) -> None:
