@@ -142,8 +142,10 @@ def _of_system(error: Exception) -> JudgeError | None:
     if error.filename is not None:
         why = f"{error.filename}: cannot be used: {error.strerror}"
         return UsageError(why) if error.errno in _REFUSED else None
-    if error.errno == errno.ENOENT:
+    if error.errno == errno.ENOENT and error.strerror == os.strerror(errno.ENOENT):
         return UsageError("the working folder was deleted: change to one that is there")
+    if error.errno == errno.ENOENT and "temporary directory" in str(error):
+        return Unavailable(f"{error.strerror}: make room there, or name a folder in TMPDIR")
     if error.errno in _UNWRITABLE:
         drop_stdout()
         return unwritable("standard output cannot be written", error)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import judge as package
+from judge.cli import _of_system
 from judge.configuration import MACHINE
 from judge.settings import Settings, variable
 
@@ -173,3 +175,15 @@ def test_a_deleted_working_folder_is_told(typed: Typed) -> None:
         done = typed(*words)
         told = b"judge: the working folder was deleted: change to one that is there\n"
         assert (done.returncode, done.stderr) == (2, told)
+
+
+def test_a_system_without_room_for_temporary_files_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "tempdir", None)
+        patch.setattr(tempfile, "_candidate_tempdir_list", lambda: ["/nowhere"])
+        with pytest.raises(FileNotFoundError) as found:
+            tempfile.gettempdir()
+    told = str(_of_system(found.value))
+    assert told.endswith("in ['/nowhere']: make room there, or name a folder in TMPDIR")
