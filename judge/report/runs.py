@@ -112,8 +112,9 @@ class Run:
         """The key of the first run's record with this content, which may be one of several with an
         id; else the record's own."""
         count = len(self._contents[content])
-        alike = [] if self.first is None else self.first._contents.get(content, [])[count:]
-        paired = alike[0] if alike and alike[0] not in self.entries else self._told_apart(key)
+        alike = [] if self.first is None else self.first._contents.get(content, [])
+        free = len(alike) > count and alike[count] not in self.entries
+        paired = alike[count] if free else self._told_apart(key)
         self._contents[content].append(paired)
         return paired
 
