@@ -337,7 +337,7 @@ def compare(
     sources: list[str] = []
     # Of more than 26, none is left out.
     for name, run in zip(cycle(ascii_uppercase), several, strict=False):
-        files = sources_of(run, f"run {name}")
+        files = sources_of(run, getattr(run, "source", "") or f"run {name}")
         if len(files) != 1:
             raise UsageError(f"run {name}: a file, or judgements in memory, not {len(files)} files")
         sources += files
@@ -360,6 +360,7 @@ def load_results(outputs: Pathlike | Sequence[Pathlike]) -> Judgements:
         judgement.model_copy(update={"record": line.fields, "runs": runs})
         for line, judgement in lines
     )
+    found.source = ", ".join(sources)
     if lines.foreign:
         _log.warning(
             "judge: %d of %d lines could not be read as output of judge; the first: %s",

@@ -35,7 +35,10 @@ _SECONDS = 0.5
 
 
 class Judgements(list[Judgement]):
-    """Judgements in memory, from `validate`, `avalidate` or `judge.load_results`."""
+    """Judgements in memory, from `validate`, `avalidate` or `judge.load_results`, which sets
+    `source`, the names of the files."""
+
+    source = ""
 
     def to_pandas(self) -> pandas.DataFrame:
         """A frame with a row per record, and the columns of `Judgement.to_dict`. Its index is that

@@ -240,6 +240,9 @@ def test_results_of_a_file_are_those_of_the_run_and_compare(asked: dict[str, Any
     row = next(row for row in comparison.tables[0].rows if row.labels == ("record",))
     assert (row.cells["A"].value, row.cells["B"].value) == (0.5, 1.0)  # type: ignore[union-attr]
     assert comparison.runs == {"A": "a.jsonl", "B": "run B"}
+    judge.validate_to("b.jsonl", ROWS, **asked)
+    of_files = judge.compare([*map(judge.load_results, ("a.jsonl", "b.jsonl"))])
+    assert of_files.runs == {"A": "a.jsonl", "B": "b.jsonl"}
     with pytest.raises(UsageError, match="27 runs: 26 can be compared at most"):
         judge.compare(["a.jsonl"] * 27)
 

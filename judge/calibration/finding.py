@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from judge.stats.intervals import percent
+from judge.stats.significance import p_text
 
 if TYPE_CHECKING:
     from judge.calibration.report import CheckReport, JudgeReport
@@ -94,7 +95,7 @@ def differences(check: CheckReport) -> Iterator[str]:
         if gain.value is None:
             yield f"{pair.model} and {pair.than} answered no item both: nothing compares them"
             continue
-        of = f"on the {gain.n} items that both answered, McNemar's p {pair.p:.2g}"
+        of = f"on the {gain.n} items that both answered, McNemar's p {p_text(pair.p)}"
         if pair.shown:
             better, worse = pair.model, pair.than
             if gain.value < 0:

@@ -107,12 +107,9 @@ def _print_annotators(tables: Tables, report: Agreement) -> None:
         [column, *row] for column, groups in report.demographics.items() for row in _shares(groups)
     ]
     heads = ["of annotators", "who", "", "annotators", "share"]
-    if known:
-        tables.add(heads, known, headline=False, title="Who annotators are", labels=3)
-    ratings = _shares(report.ratings)
-    if ratings:
-        heads = ["who", "rating", "labels", "share"]
-        tables.add(heads, ratings, headline=False, title="Ratings as they came", labels=2)
+    tables.add(heads, known, headline=False, title="Who annotators are", labels=3)
+    heads, ratings = ["who", "rating", "labels", "share"], _shares(report.ratings)
+    tables.add(heads, ratings, headline=False, title="Ratings as they came", labels=2)
     people = [
         [
             name,
@@ -125,8 +122,7 @@ def _print_annotators(tables: Tables, report: Agreement) -> None:
         for name, about in report.annotators.items()
     ]
     heads = ["annotator", "controls", "right", "labels", "", "scale"]
-    if people:
-        tables.add(heads, people, headline=False, title="Annotators on control questions")
+    tables.add(heads, people, headline=False, title="Annotators on control questions")
 
 
 def _shares(groups: Mapping[str, Mapping[str, int]]) -> list[list[str]]:

@@ -49,7 +49,8 @@ def command(
     sources = opt.inputs_or_stdin(inputs, context)
     from judge import api
 
-    lines, _, left_out = api.export(sources, out, overwrite=overwrite, verdicts=opt.names(verdicts))
+    written = api.export(sources, out, overwrite=overwrite, verdicts=opt.names(verdicts))
+    lines, left_out = written.lines, written.left_out
     message = counted(lines.judged - sum(left_out.values()), "record")
     if left_out:
         message += f"; left out: {', '.join(f'{n} {verdict}' for verdict, n in left_out.items())}"

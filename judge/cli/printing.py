@@ -257,7 +257,9 @@ class Tables:
         labels: int = 1,
         totals: Collection[str] = (),
     ) -> None:
-        """Print a table, if it is a headline or `--all` is set."""
+        """Print a table that has rows, if it is a headline or `--all` is set."""
+        if not rows:
+            return
         if not (headline or self._all):
             self._tables += 1
             return

@@ -61,11 +61,15 @@ def command(
     sources = opt.inputs_or_stdin(inputs, context)
     from judge import api
 
-    lines, counts, _ = api.report(
+    lines, counts, _, share = api.report(
         sources, out, overwrite=overwrite, limit=limit, by=by, title=title, date=date
     )
     records = ", ".join(f"{n} of {of} {verdict}" for verdict, (n, of) in counts.items())
-    message = f"{counted(lines.judged, 'record')}; shown: {records or 'none'}"
+    of = counted(lines.judged, "record")
+    if share:
+        runs = f"{len(sources)} runs on the {counted(share, 'record')} that they share"
+        of = f"{runs}, {counted(lines.judged, 'verdict')}"
+    message = f"{of}; shown: {records or 'none'}"
     end_of_lines(lines, sources, f"wrote {out}: {message}", quiet=quiet)
 
 

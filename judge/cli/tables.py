@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from judge.cli.printing import Tables, print_lines, print_output, shortened
+from judge.report.table import cell_text
 from judge.stats.intervals import Estimate
 
 if TYPE_CHECKING:
@@ -79,10 +80,8 @@ def _rank(table: Table, column: str) -> int:
 
 def _text(cells: Mapping[str, Cell], column: str, *, brief: bool) -> str:
     cell = cells.get(column)
-    if isinstance(cell, float):
-        return f"{cell:.3g}"
     if not isinstance(cell, Estimate):
-        return "–" if cell is None else str(cell)
+        return cell_text(cell)
     if brief:
         return str(replace(cell, low=None))
     over = "" if cell.n in map(cells.get, _COUNTS) else f", {cell.n} of {cell.of}"

@@ -55,11 +55,13 @@ def writing(
 
 class Written(NamedTuple):
     """What a file was made of: its lines, with the count of foreign ones; for a page how many
-    records of each verdict it shows, of how many; and how many of each were left out."""
+    records of each verdict it shows, of how many; how many of each were left out; and the number of
+    records that the runs of a page `share`, 0 if it compares none."""
 
     lines: Lines
     shown: Mapping[Verdict, tuple[int, int]]
     left_out: Mapping[Verdict, int]
+    share: int = 0
 
 
 def report(
@@ -93,9 +95,9 @@ def report(
     with writing(Path(out), sources, overwrite=overwrite) as file:
         lines = Lines.read(sources)
         about = {"title": title, "date": date}
-        page, shown = render(lines, limit=limit, described=runs, by=texts(by or ()), **about)
+        page, shown, share = render(lines, limit=limit, described=runs, by=texts(by or ()), **about)
         file.write(page.encode())
-    return Written(lines, shown, {})
+    return Written(lines, shown, {}, share)
 
 
 def make_table(lines: Path, table: Path) -> None:

@@ -31,6 +31,7 @@ from judge.report.compare import Comparison, compared
 from judge.report.entry import drawn, probability
 from judge.report.overview import Bar, LabelPair, Overview, empty_summary
 from judge.report.runs import Run
+from judge.report.table import cell_text
 from judge.run.description import UNFINISHED, RunDescription, RunDescriptions
 from judge.run.gates import GateOutcome
 from judge.run.summary import Summary
@@ -180,8 +181,9 @@ def render(
     by: Sequence[str] = (),
     title: str = "",
     date: str = "",
-) -> tuple[str, dict[Verdict, tuple[int, int]]]:
-    """The page, and for each verdict how many records are shown, of how many.
+) -> tuple[str, dict[Verdict, tuple[int, int]], int]:
+    """The page, for each verdict how many records are shown, of how many, and the number of
+    records that runs share; 0 if the page does not compare runs.
 
     Of each verdict the first `limit` records are shown, as far as there is room. Files that have
     records in common are runs, which are shown side by side.
@@ -220,6 +222,7 @@ def render(
     alike = alike and bool(set.intersection(*({*run.entries} for run in runs)))
     verdicts = whole.summary.verdicts
     counts = {v: (records.shown[v], verdicts[v]) for v in MEANINGS if verdicts[v]}
+    comparison = _comparison(runs, by) if alike else None
     page = from_template(
         "page.html",
         scripts=("record.js", "page.js"),
@@ -227,12 +230,12 @@ def render(
         date=date,
         whole=whole,
         parts=dict(zip(ascii_uppercase, parts, strict=False)) if alike else {},
-        comparison=_comparison(runs, by) if alike else None,
+        comparison=comparison,
         counts=counts,
         lines=lines,
         records=records.packed(),
     )
-    return page, counts
+    return page, counts, comparison.items["all"] if comparison else 0
 
 
 def _comparison(runs: Sequence[Run], by: Sequence[str]) -> Comparison:
@@ -302,7 +305,7 @@ def templates() -> Environment:
     helpers = (
         meaning,
         *(percent, between, pass_share, details, asked_by),
-        *(gates_held, dollars, wilson, probability),
+        *(gates_held, dollars, wilson, probability, cell_text),
     )
     environment.globals |= {helper.__name__: helper for helper in helpers}
     environment.globals |= {"OUTCOMES": list(Verdict), "MEANINGS": MEANINGS}

@@ -9,10 +9,18 @@ from itertools import chain
 from typing import Any
 
 from judge.stats.intervals import Estimate, Quartiles, plain
+from judge.stats.significance import p_text
 
 Cell = Estimate | Quartiles | int | float | str | None
 """A number with its interval and its n; a box; a count; a p-value; a word; None for an empty cell.
 """
+
+
+def cell_text(cell: Cell) -> str:
+    """A cell for people: a p-value to three digits, a dash for an empty one."""
+    if isinstance(cell, float):
+        return p_text(cell)
+    return "–" if cell is None else str(cell)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +58,7 @@ class Table:
 
     def __str__(self) -> str:
         """The title, and the rows in columns; a dash for an empty cell."""
-        cells = ([row.cells.get(name) for name in self.columns] for row in self.rows)
-        texts = (["–" if cell is None else str(cell) for cell in row] for row in cells)
+        texts = ([cell_text(row.cells.get(name)) for name in self.columns] for row in self.rows)
         lines = [[*self.heads, *self.columns]]
         lines += [[*row.labels, *text] for row, text in zip(self.rows, texts, strict=True)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]

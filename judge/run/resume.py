@@ -259,9 +259,34 @@ def _differences(before: Mapping[str, Any], now: RunInfo) -> str:
         names -= {name.replace("questions.", "rubrics.", 1) for name in questions}
     else:
         names -= questions
+    names -= {n for n in ("final", "rewrite") if _follows(then, n) and _follows(here, n)}
+    if "cheap" in names:
+        names -= {name for name in names if name.startswith("cheap_identity.")}
+    options = _MODELS | ({"judge": "--judge-model"} if "model" in here else {})
     return "; ".join(
-        f"{name} was {then.get(name)!r}, is {here.get(name)!r}" for name in sorted(names)
+        f"{options.get(name, name)} was {_told(then.get(name))}, is {_told(here.get(name))}"
+        for name in sorted(names)
     )
+
+
+_MODELS = {
+    "judge": "--model",
+    "final": "--final-model",
+    "rewrite": "--rewrite-model",
+    "cheap": "--cheap-model",
+    "explain": "--explain-with",
+}
+"""The options that name a run's models, by key of its description."""
+
+
+def _follows(run: Mapping[str, Any], name: str) -> bool:
+    """Whether the models of a key are the judges, or the first, which --model names."""
+    judges = run.get("judge") or [None]
+    return (run.get(name) or None) in (judges, judges[0], None)
+
+
+def _told(value: Any) -> str:
+    return ", ".join(map(repr, value)) if isinstance(value, list) and value else repr(value)
 
 
 # ---------------------------------------------------------------- what judge did not write

@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+def p_text(p: float) -> str:
+    """A p-value to three digits: 3.81e-06."""
+    return f"{p:.3g}"
+
+
 @dataclass(frozen=True, slots=True)
 class McNemar:
     """The numbers of items that only the first, or only the second, got right; and the p-value."""

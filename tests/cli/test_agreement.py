@@ -54,6 +54,9 @@ def test_normads_columns(typed: Typed) -> None:
     assert relevance[2] == "9" and relevance[4].startswith("0.56 (")
     everything = typed.text("agreement", "votes.jsonl", "gold.jsonl", "--all")[1]
     assert cells(everything, "relevance", "all", "3")[0][2:] == ["3", "3", "0", "66.7% (2 of 3)"]
+    by_gold = "Accuracy of the majority by gold label"
+    without_gold = typed.text("agreement", "votes.jsonl", "--all")[1]
+    assert by_gold in everything and by_gold not in without_gold
     # Of derivation both majorities are right, and c has none.
     assert "mean of checks" in everything and "mean of" not in out
     assert cells(everything, "mean of checks")[-1][-1] == f"{(2 / 3 + 2 / 2) / 2:.1%}"

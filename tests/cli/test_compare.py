@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from judge import compare
 from tests.papers.eecc_folder import write_folder
 
 from .conftest import cells, norm
@@ -59,6 +60,28 @@ def test_the_table_in_pieces_of_80_columns(typed: Typed) -> None:
     assert found[5].startswith("0.71 (") and found[6:] == ["0.125", "0.25", "1", "6"]
     assert row(out, "overall")[-3] == "–"
     assert "judge: country: 1 of 8 pairs are left out: 1 error in A\n" in told
+
+
+def test_small_p_values_are_written_alike_wherever_they_stand(typed: Typed) -> None:
+    """Of 18 differences in one direction: p = 2 / 2**18 = 7.62939453125e-06."""
+    for name, verdict in (("a", "pass"), ("b", "fail")):
+        told = {"verdict": verdict, "workflow": "record", "checks": []}
+        typed.write(f"{name}.jsonl", [{"id": f"r{n}", "judge": told} for n in range(18)])
+    typed.text("report", "a.jsonl", "b.jsonl", "-o", "page.html")
+    printed = typed.text("compare", "a.jsonl", "b.jsonl", "--all")[1]
+    runs = [str(typed.folder / name) for name in ("a.jsonl", "b.jsonl")]
+    for shown in (printed, typed.read("page.html").decode(), str(compare(runs))):
+        assert "7.63e-06" in shown and "7.629" not in shown
+
+
+def test_the_message_and_the_page_of_two_runs_count_the_same_records(typed: Typed) -> None:
+    told = {"verdict": "pass", "workflow": "record", "checks": []}
+    for name, count in (("a", 4), ("b", 3)):
+        typed.write(f"{name}.jsonl", [{"id": f"r{n}", "judge": told} for n in range(count)])
+    message = typed.text("report", "a.jsonl", "b.jsonl", "-o", "page.html")[2]
+    page = typed.read("page.html").decode()
+    assert "2 runs on the 3 records that they share, 7 verdicts; shown: 7 of 7 pass" in message
+    assert "2 runs on the 3 records that they share." in page
 
 
 NO_INTERVAL = "A difference without an interval is over fewer than 10 rows, or the same"

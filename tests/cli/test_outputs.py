@@ -188,6 +188,20 @@ def test_a_resumed_run_tells_another_question_in_words(mails: Typed) -> None:
     assert code == 2 and "questions.question_2 was None, is 'Short?'" in " ".join(told.split())
 
 
+def test_a_resumed_run_tells_once_which_model_was_typed(mails: Typed) -> None:
+    mails.text(*RUN, "-o", "out.jsonl")
+    mails.script("other.yaml", [{"reply": {"quote": None, "reason": "Kind.", "answer": "yes"}}])
+    resumed = ("-o", "out.jsonl", "--resume")
+    models = ("scripted:judge.yaml", "scripted:other.yaml")
+    for words, option in (
+        (("-m", models[1]), "--model"),
+        (("-m", models[0], "--final-model", models[1]), "--final-model"),
+    ):
+        code, _, told = mails.text(*RUN[:-2], *words, *resumed)
+        differs = f"{option} was '{models[0]}', is '{models[1]}'"
+        assert code == 2 and f"What differs: {differs}. Use" in " ".join(told.split())
+
+
 @pytest.mark.slow
 def test_a_terminal_shows_the_summary_and_a_pipe_gets_lines(judge: Shell) -> None:
     judge.write("in.jsonl", MAILS)

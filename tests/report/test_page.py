@@ -168,7 +168,7 @@ def test_in_two_runs_lines_that_could_not_be_read_stand_beside_one_another(tmp_p
     for name, more in (("a", []), ("b", [{"id": "foreign"}])):
         text = "".join(json.dumps(line) + "\n" for line in [*lines, *more])
         (tmp_path / name).write_text(text)
-    html, _ = render(Lines.read([str(tmp_path / "a"), str(tmp_path / "b")]), limit=9)
+    html, *_ = render(Lines.read([str(tmp_path / "a"), str(tmp_path / "b")]), limit=9)
     keys = [entry["key"] for entry in entries(html)]
     assert len(keys) == 4 and keys[:2] == keys[2:] and keys[0] != keys[1]
     assert "the first: b, line 3: has no verdict" in Seen(html).words
