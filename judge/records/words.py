@@ -70,7 +70,8 @@ def spelt_in(text: str, part: str) -> str:
     return text[place(start) : place(start + len(part))]
 
 
-UNSEEN = {0x200B: " ", **dict.fromkeys((0xAD, 0x61C, 0x200E, 0x200F, 0x2060, 0xFEFF))}
+_DIRECTIONS = (0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+UNSEEN = {0x200B: " ", **dict.fromkeys((0xAD, *_DIRECTIONS, *range(0x2060, 0x2065), 0xFEFF))}
 """What invisible characters are to words: one separates two, the others are nothing."""
 
 _JOINERS = {0x200C: None, 0x200D: None}

@@ -159,8 +159,8 @@ def test_the_released_folder() -> None:
         ),
         ("Ol\u1ecd\u0301run", "ol\u1ecd\u0301run"),
         ("\u0645\u06cc\u200c\u0631\u0648\u0645", "\u0645\u06cc\u200c\u0631\u0648\u0645"),
-        # Other invisible characters: a soft hyphen, a mark of direction, Khmer's break of words.
-        ("ad\u00admin\u200f, \u1794\u200b\u1784", "admin , \u1794 \u1784"),
+        # Other invisible characters: a soft hyphen, marks of direction, Khmer's break of words.
+        ("ad\u00admin\u200f\u2066\u2069\u202c, \u1794\u200b\u1784", "admin , \u1794 \u1784"),
     ],
 )
 def test_by_hand(text: str, expected: str) -> None:
