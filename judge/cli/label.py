@@ -179,7 +179,7 @@ def command(
             ready=lambda address: announce(address, annotator, open_page=open_page),
             port=port,
         )
-        end(outcome, f"in {out}")
+        end(outcome, out)
         _exit(outcome)
         return
     assert sheet is not None
@@ -244,10 +244,13 @@ def announce(address: str, annotator: str | None, *, open_page: bool) -> None:
         webbrowser.open(address)
 
 
-def end(outcome: PageOutcome, where: str) -> None:
+def end(outcome: PageOutcome, out: Path) -> None:
     """Print how many questions were answered, and what to type next."""
     print_unasked(outcome)
-    print_message(f"{outcome.answered} of {counted(outcome.of, 'question')} answered, {where}")
+    if not outcome.answered:
+        print_message(f"no question was answered; {out} has no new answer")
+        return
+    print_message(f"{outcome.answered} of {counted(outcome.of, 'question')} answered, in {out}")
     for about, words in outcome.closing:
         print_message(about)
         print_output(f"  {words}", err=True)

@@ -54,4 +54,4 @@ def command(
         print_unasked(outcome)
         print_message(f"{out}: nothing is open" + (" that can be shown" if outcome.unasked else ""))
         return
-    end(outcome, f"written into {out}")
+    end(outcome, out)

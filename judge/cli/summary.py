@@ -194,9 +194,21 @@ def end(report: Report, job: Job, settings: Settings, *, quiet: bool) -> NoRetur
             if not outcome.holds:
                 print_message(str(outcome))
     advice = None if report.broken_pipe else _advice(report, job, settings)
-    if advice and not (report.finished and quiet):
+    silent = quiet and report.finished and report.exit_code == Exit.OK
+    if advice and not silent:
         print_message(advice)
+    elif quiet and report.finished and report.exit_code == Exit.INCOMPLETE:
+        print_message(_undecided(report.summary))
     raise typer.Exit(report.exit_code)
+
+
+def _undecided(summary: Summary) -> str:
+    """How many records have no verdict, and why."""
+    reasons = troubles(summary) or [
+        f"{check}: {count} of {of} abstain, {reason}"
+        for check, reason, count, of in summary.abstentions()
+    ]
+    return f"{counted(summary.incomplete, 'record')} undecided: {'; '.join(reasons)}"
 
 
 def _advice(report: Report, job: Job, settings: Settings) -> str | None:
@@ -308,8 +320,8 @@ def troubles(summary: Summary, *, least: int = 1) -> list[str]:
         if count < least:
             break
         example = shortened(summary.examples.get(kind, ""), _MAX_MESSAGE)
-        first = "first, " if kind in summary.varied else ""
-        lines.append(f"{count} x {kind}: {first}{example}" if example else f"{count} x {kind}")
+        first = ", the first" if kind in summary.varied else ""
+        lines.append(f"{count} x {kind}{first}: {example}" if example else f"{count} x {kind}")
     return lines
 
 

@@ -25,6 +25,7 @@ from pydantic import BaseModel, ValidationError
 from judge.backends.base import Completion, Message
 from judge.judging.prompts import without_controls
 from judge.problems import problems_of
+from judge.questions.evidence import COPY
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -108,4 +109,5 @@ def _first_problem(error: Exception) -> str:
     if not isinstance(error, ValidationError):
         return str(error)[:300]
     place, problem = next(problems_of(error))
+    problem = problem.replace(COPY, "")
     return (f"{'.'.join(place)}: {problem}" if place else problem)[:300]

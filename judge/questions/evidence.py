@@ -383,6 +383,10 @@ class ReplyContext:
     names: Mapping[str, str] = field(default_factory=dict)
 
 
+COPY = "; copy the words exactly"
+"""Advice to the model that is asked again; a user reads the problem without it."""
+
+
 def quote_problem(
     quote: str, texts: Mapping[str, str], where: str, least: int = EVIDENCE_WORDS
 ) -> str | None:
@@ -393,7 +397,7 @@ def quote_problem(
     """
     text, place = texts.get(where, ""), where.replace("_", " ")
     if (span := locate(quote, text)) is None:
-        return f"the quote {quote[:120]!r} is not in the {place}; copy the words exactly"
+        return f"the quote {quote[:120]!r} is not in the {place}{COPY}"
     if sum(map(_is_word, _split(quote).words)) >= least:
         return None
     if _split(text[span.start : span.end]).words == _split_once(text).words:

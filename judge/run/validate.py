@@ -31,6 +31,7 @@ from judge.run.report import Report
 from judge.run.run import run
 from judge.run.stream import aside
 from judge.run.task import FOR_PEOPLE, RunInfo, Task, Watcher, engine_of
+from judge.run.unsplit import UnsplitTexts
 from judge.settings import IN_PROCESS, Settings, flag
 from judge.verdict import SETTLED
 from judge.workflows.load import load_workflow
@@ -96,6 +97,7 @@ class Validation(Task):
         self._review: Collection[str] = FOR_PEOPLE
         self._decisions: Decisions | None = None
         self._hidden: set[str] = set()
+        self._unsplit = UnsplitTexts(rubrics)
         self._rubrics = rubrics
 
     @classmethod
@@ -224,6 +226,7 @@ class Validation(Task):
                 return replace(record, problem=error.problem)
             self._unseen = {n: origin for n, origin in self._unseen.items() if not record.has(n)}
             self._first = self._first or record
+        self._unsplit.add(record)
         return record
 
     def _note_hidden(self, record: Record) -> None:
@@ -235,11 +238,12 @@ class Validation(Task):
             self.watcher.note(f"line {record.line}: not shown: {listed(new)}")
 
     def missing(self) -> Iterator[str]:
-        """Messages about fields of `--on` and of additional rubrics that no record had, and about
-        people's answers (`Decisions.notes`)."""
+        """Messages about fields of `--on` and of additional rubrics that no record had, about texts
+        that `each` does not split, and about people's answers (`Decisions.notes`)."""
         for name, origin in self._unseen.items():
             if self._first is not None:
                 yield no_field(origin, name, self._first, self.columns)
+        yield from self._unsplit.notes()
         if self._decisions is not None:
             yield from self._decisions.notes("input")
 

@@ -77,8 +77,8 @@ def review(
         ("See what people decided:", f"judge report {shlex.quote(str(lines))} -o report.html")
     ]
     if not all(question.rubric.rule.counts for question in questions.values()):
-        gates = "Gates count these decisions: repeat the run's command with:"
-        commands.append((gates, "--resume --fail-under 0.95"))
+        gates = "Gates count these decisions: if the run has one, repeat its command with:"
+        commands.append((gates, "--resume"))
     session = Session(
         [*questions.values()], answers, "Review records", False, lambda: commands, notes
     )

@@ -176,6 +176,24 @@ def test_a_quiet_run_says_which_gate_does_not_hold(mails: Typed) -> None:
     assert line.startswith("judge: gate polite > 0.5: does not hold (50.0%, 2 of 4")
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('{"id": "odd", "text": "odd"}', "1 record undecided because no reply could be read"),
+        ("[]", "1 record undecided: 1 x bad-input: line 2: a record must be an object, not a list"),
+        ('{"id": "fine too", "text": "fine"}', ""),
+    ],
+)
+def test_a_quiet_run_says_why_its_exit_code_is_3(mails: Typed, line: str, told: str) -> None:
+    """Also where its gate holds."""
+    mails.write("two.jsonl", [{"id": "fine", "text": "fine"}], line)
+    words = ("--ask", "Is it polite?", "--name", "polite", "--gate", "record >= 0.5", "-q")
+    code, _, said = mails.text("validate", "two.jsonl", *RUN[2:], *words)
+    assert code == (3 if told else 0)
+    said = " ".join(said.split())
+    assert said.startswith(f"judge: {told}") if told else not said
+
+
 def test_entries_and_quotes_that_do_not_stand_are_counted(typed: Typed) -> None:
     claims = [["old", "blue"], ["tall"], ["old"]]
     typed.write("c.jsonl", [{"text": "An old house.", "claims": entries} for entries in claims])

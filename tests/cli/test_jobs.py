@@ -55,10 +55,10 @@ def said(asked: Asked) -> Answer:
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]:
     """A folder with the files that the page speaks of, and the address of the server."""
     folder = tmp_path_factory.mktemp("desk")
-    for name in ("mails.csv", "mails.parquet", "chats.jsonl"):
+    for name in ("mails.csv", "mails.parquet", "chats.jsonl", "answers.jsonl"):
         shutil.copy(ROOT / "docs" / "examples" / name, folder)
     shutil.copy(ROOT / "fixtures" / "stories.jsonl", folder)
-    ready = {"rag": "grounded", "answers": "correct", "runs": "tool_call_right"}
+    ready = {"rag": "grounded", "runs": "tool_call_right"}
     ready |= {"translations": "translation_adequate", "summaries": "summary_good"}
     for name, rubric in ready.items():
         lines = (ROOT / f"fixtures/ready/{rubric}.jsonl").read_text("utf-8").splitlines()
@@ -77,6 +77,15 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, str]]
     with Loopback(said) as server:
         config.write_text(f'[servers.azure]\nurl = "{server.url}"\n')
         yield folder, server.url
+
+
+def test_each_file_is_an_example_or_said_to_be_the_users_own() -> None:
+    about = TABLE.partition("| job |")[0]
+    read = re.sub(r" (-o|--sheet|--review) \S+", "", " ".join(JOBS.values()))
+    files = set(re.findall(r" (\w+\.(?:jsonl|csv|parquet))\b", read))
+    lacking = {name for name in files if not (ROOT / "docs" / "examples" / name).is_file()}
+    own = about.partition("instead of")[2]
+    assert "labels.csv" in lacking and not [name for name in lacking if f"`{name}`" not in own]
 
 
 @pytest.mark.parametrize("job", JOBS)
@@ -99,7 +108,7 @@ def test_job(
     if line.startswith("judge "):
         code, out, told = typed.text(*shlex.split(line)[1:])
         assert code == CODES.get(job, 0), out + told
-    elif line.startswith(("cat ", "OPENAI_BASE_URL=")):
+    elif line.startswith(("cat ", "jq ", "OPENAI_BASE_URL=")):
         command = line.replace("http://localhost:11434/v1", url)
         subprocess.run(["bash", "-eo", "pipefail", "-c", command], check=True)
     else:

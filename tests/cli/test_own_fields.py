@@ -174,6 +174,32 @@ def test_each_asks_about_every_entry_by_itself(typed: Typed) -> None:
     assert reasons == ["the record has no text in claims", "the record has no list claims"]
 
 
+NOTE = "faithful: claims is one entry in each record, also where it has several sentences: to judge"
+
+
+@pytest.mark.parametrize(
+    ("claims", "told"),
+    [
+        (["Anna built it. It is blue.", "It stands."], True),
+        (["Anna built it. It is blue.", "Anna built it.\nIt is blue."], False),
+        (["Anna built it. It is blue.", ["It stands."]], False),
+        ([["Anna built it. It is blue."], ["It stands."]], False),
+        (["Anna built it.", "It stands", ""], False),
+    ],
+)
+def test_a_text_of_several_sentences_that_each_does_not_split_is_told(
+    typed: Typed, claims: list[Any], told: bool
+) -> None:
+    """Lists of one entry, and short texts, may be meant as one."""
+    typed.write("in.jsonl", [{"contexts": "Anna built it.", "answer": one} for one in claims])
+    Path("claims.yaml").write_text(CLAIMS)
+    reply = {"quote": None, "reason": "So.", "answer": "no"}
+    Path("judge.yaml").write_text(json.dumps({"replies": [{"reply": reply}]}))
+    words = ("--rubric", "claims.yaml", "--map", "claims=answer", "-m", "scripted:judge.yaml")
+    said = typed.text("validate", "in.jsonl", *words)[2]
+    assert (NOTE in " ".join(said.split())) == told, said
+
+
 def test_each_turn_of_a_chat_is_read_by_first_tokens(typed: Typed) -> None:
     said = (("user", "Hello!"), ("assistant", "Go away."))
     chat = [{"role": role, "content": text} for role, text in said]

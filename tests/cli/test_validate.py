@@ -433,7 +433,7 @@ def test_the_first_fault_of_a_kind_is_told_with_its_line(typed: Typed) -> None:
     typed.write("bad.jsonl", [], '{"id": NaN}\n[1]\n')
     code, _, told = typed.text("validate", "bad.jsonl", *ONE[:-1])
     assert code == 3
-    assert "2 x bad-input: first, line 1: NaN is not a JSON number" in told
+    assert "2 x bad-input, the first: line 1: NaN is not a JSON number" in told
 
 
 def test_records_without_a_verdict_are_named_with_the_command_that_asks_again(

@@ -514,6 +514,26 @@ def test_a_review_says_what_cannot_be_shown(pages: Pages) -> None:
 
 
 @pytest.mark.slow
+def test_a_page_that_ends_without_an_answer_names_no_next_command(pages: Pages) -> None:
+    pages.write("mails.jsonl", [MAIL])
+    (pages.folder / "j.yaml").write_text('{"replies": [{"text": "What?"}]}')
+    pages("validate", "mails.jsonl", *ASK, "-m", "scripted:j.yaml", "-o", "o.jsonl")
+    before = (pages.folder / "o.jsonl").read_bytes()
+    for command, out in (
+        (("review", "o.jsonl"), "o.jsonl"),
+        (("label", "o.jsonl", *ASK), "l.jsonl"),
+    ):
+        words = () if out == "o.jsonl" else ("-o", out)
+        process, address = pages.start(*command, *words, "--annotator", "ann")
+        own = {"Origin": address[: address.index("/", 8)], "Content_Type": "application/json"}
+        assert b"judge " not in asked(address, "end", b"{}", **own)[2]
+        assert process.wait(60) == 0 and process.stderr is not None
+        *_, last = process.stderr.read().splitlines()
+        assert last == f"judge: no question was answered; {out} has no new answer"
+    assert (pages.folder / "o.jsonl").read_bytes() == before
+
+
+@pytest.mark.slow
 def test_a_review_asks_about_open_entries_alone(pages: Pages) -> None:
     """After a stop, about those that are left."""
     pages.write("r.jsonl", [{"id": "r", "text": "One.", "values": ["zebra", "quartz", "fjord"]}])
