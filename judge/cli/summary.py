@@ -17,7 +17,7 @@ from judge.verdict import LOST, Verdict
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from judge.api import CorrectedRate, Job, Report, Summary
+    from judge.api import Job, Report, Summary
     from judge.settings import Settings
 
 _MAX_MESSAGE = 160
@@ -88,7 +88,7 @@ def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: b
         lines.append(f"{check}: {count} of {of} abstain, {reason}")
     if any(LOOKS_HOSTILE in reason for _, reason in summary.unasked):
         lines.append("if that text is harmless: --resume --rejudge abstain --on-injection ask")
-    lines += [_corrected(rate, settings.profile) for _, rate in sorted(report.rates.items())]
+    lines += [rate.told(settings.profile) for _, rate in sorted(report.rates.items())]
     lines += _effort(report)
     lines += _what_next(report, job) if summary.records else ()
     if report.traffic and not (settings.model or settings.profile):
@@ -331,24 +331,6 @@ def _another_model(summary: Summary) -> Iterator[str]:
         longer = summary.errors[ContextExceeded.kind] > 0
         model = "a model with a longer context" if longer else "another model"
         yield f"to ask {model}: --resume --rejudge {lost} -m MODEL"
-
-
-def _corrected(rate: CorrectedRate, profile: str | None) -> str:
-    """One check's pass rate, raw and corrected for the judge's errors, by the error rates of the
-    user's profile or of the one that comes with the package."""
-    raw, estimate = rate.corrected.raw, rate.corrected.estimate
-    text = f"{rate.check}: the judge passes {raw} of {raw.n}"
-    if undecided := rate.undecided.total():
-        text += f" ({undecided} undecided)"
-    if estimate.value is None:
-        text += f"; not corrected: {rate.corrected.reason}"
-    else:
-        text += f"; corrected for its errors {estimate}, by {estimate.n} labels"
-        text += f" (rates from {profile})" if profile else ""
-        text += "; assumes independent records" if rate.ungrouped else ""
-    if (unseen := rate.errors.unseen) is not None:
-        text += f"; not shown to look at {unseen}"
-    return text
 
 
 def _effort(report: Report, noun: str = "record") -> Iterator[str]:

@@ -26,6 +26,7 @@ from judge.reasons import in_short, reason_of
 from judge.records.lines import Line
 from judge.redact import cells_in_utf8, in_utf8, names_in_utf8, printable
 from judge.report.overview import empty_summary
+from judge.run.corrected import RatesOfLines
 from judge.run.description import RunDescriptions
 from judge.stats.intervals import percent
 from judge.verdict import UNDECIDED, Answer, Check, Verdict
@@ -360,9 +361,11 @@ def write_markdown(
 ) -> None:
     """A summary for GitHub's step summary of these `runs`: the outcomes of the gates, the verdicts,
     mean score and answers of each check, and the first records with the `listed` verdicts."""
-    summary, shown = empty_summary(runs), list[list[dict[str, str | None]]]()
+    summary, rates = empty_summary(runs), RatesOfLines(runs)
+    shown: list[list[dict[str, str | None]]] = []
     for line, judgement in lines:
         summary.add(line)
+        rates.add(line)
         if judgement.verdict in listed and len(shown) < _SHOWN:
             about = {"id": line.name, "verdict": str(judgement.verdict)}
             shown.append([{**about, **f.cells} for f in _findings(judgement)])
@@ -376,6 +379,7 @@ def write_markdown(
     text = template.render(
         count=count,
         summary=summary,
+        rates=rates.told,
         gates=[g.open if runs.unfinished else str(g.outcome(summary)) for g in runs.gates],
         unfinished=runs.unfinished,
         counts=counts,

@@ -15,6 +15,7 @@ from judge.records.labels.items import LabelledItem
 from judge.records.labels.own import Own
 from judge.records.lines import Line
 from judge.report.entry import differ
+from judge.run.corrected import RatesOfLines
 from judge.run.description import RunDescription, RunDescriptions
 from judge.run.rubrics import pairs_of, scales_of
 from judge.run.slices import Slices
@@ -167,8 +168,8 @@ class Overview:
     `described` has the descriptions of runs; `runs` the verdicts by fingerprint and workflow;
     `split` counts records with a check whose votes differ, `edited` those with edits or dropped
     values; `judges` has the models that voted, with the versions that answered; `labels` the labels
-    beside answers, by check. `cost` is in dollars, without the `unpriced` lines, whose cost is not
-    known.
+    beside answers, by check; `rates` the corrected pass rates. `cost` is in dollars, without the
+    `unpriced` lines, whose cost is not known.
     """
 
     summary: Summary
@@ -183,6 +184,10 @@ class Overview:
     judges: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     labels: dict[str, LabelCounts] = field(default_factory=lambda: defaultdict(LabelCounts))
     spreads: dict[str, Distribution] = field(default_factory=dict)
+    rates: RatesOfLines = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rates = RatesOfLines(self.described)
 
     @property
     def made_by(self) -> RunDescriptions:
@@ -192,6 +197,7 @@ class Overview:
     def add(self, line: Line, judgement: Judgement) -> list[LabelPair]:
         """Count one line, and return its labels with the judge's answers."""
         self.summary.add(line)
+        self.rates.add(line)
         self.split += any(map(differ, judgement.checks))
         self.edited += bool(judgement.edits or judgement.dropped)
         # A record that could not be read was judged by no run.

@@ -116,12 +116,12 @@ def dollars(overview: Overview) -> str:
 
 
 def details(run: RunDescription) -> dict[str, str]:
-    """The description of a run by name: its models, settings and rubrics. Gates have a table, and
-    the top of the page says that a run is unfinished."""
+    """The description of a run by name: its models, settings and rubrics. Gates have a table, error
+    rates correct the shares, and the top of the page says that a run is unfinished."""
     return {
         name: ", ".join(map(str, detail)) if isinstance(detail, list) else str(detail)
         for name, detail in flat(run.content).items()
-        if detail not in (None, "", [], {}) and name not in ("gates", UNFINISHED)
+        if detail not in (None, "", [], {}) and name not in ("gates", "error_rates", UNFINISHED)
     }
 
 

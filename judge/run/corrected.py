@@ -6,7 +6,7 @@ judge passed it, so its checks from before the repair are counted.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +17,7 @@ from judge.judging.panel import Panel
 from judge.profile import JudgeProfile, Rates
 from judge.records.lines import Line, read_check
 from judge.records.words import telling_texts
+from judge.run.description import RunDescriptions
 from judge.run.profiles import Profiles
 from judge.stats.corrected_rate import Corrected, design_effect, rogan_gladen
 from judge.stats.intervals import Estimate, plain
@@ -132,6 +133,23 @@ class CorrectedRate:
             deff_labelled=rates.design_effect,
         )
 
+    def told(self, profile: str | None = None) -> str:
+        """The rate, raw and corrected for the judge's errors, in words; by the error rates of the
+        user's `profile` or of the one that comes with the package."""
+        raw, estimate = self.corrected.raw, self.corrected.estimate
+        text = f"{self.check}: the judge passes {raw} of {raw.n}"
+        if undecided := self.undecided.total():
+            text += f" ({undecided} undecided)"
+        if estimate.value is None:
+            text += f"; not corrected: {self.corrected.reason}"
+        else:
+            text += f"; corrected for its errors {estimate}, by {estimate.n} labels"
+            text += f" (rates from {profile})" if profile else ""
+            text += "; assumes independent records" if self.ungrouped else ""
+        if (unseen := self.errors.unseen) is not None:
+            text += f"; not shown to look at {unseen}"
+        return text
+
     def as_json(self) -> dict[str, Any]:
         corrected = self.corrected
         return {
@@ -142,6 +160,49 @@ class CorrectedRate:
             "grouped_by": None if self.ungrouped else self.errors.group,
             "not_shown_to_look_at": self.errors.unseen,
         }
+
+
+@dataclass(slots=True)
+class RatesOfLines:
+    """Rates of output lines, by the error rates in the `described` runs; none if several runs of
+    one workflow judged them."""
+
+    described: RunDescriptions
+    _rates: dict[str, CorrectedRate] = field(default_factory=dict)
+    _marks: dict[str, set[str | None]] = field(default_factory=lambda: defaultdict(set))
+
+    def add(self, line: Line) -> None:
+        if line.workflow and line.checks and not line.error:
+            self._marks[line.workflow].add(line.fingerprint)
+            content = self.described.of(line.fingerprint).content.get("error_rates")
+            if errors := _errors_in(content):
+                count(self._rates, line, errors)
+
+    @property
+    def told(self) -> list[str]:
+        alone = all(len(marks) == 1 for marks in self._marks.values())
+        return [rate.told() for _, rate in sorted(self._rates.items())] if alone else []
+
+
+def described_errors(errors: Mapping[tuple[str, By], Errors]) -> list[dict[str, Any]]:
+    """Error rates as the description beside OUT has them, from which a page corrects rates."""
+    return [
+        {"check": check, "by": by, **found._asdict(), "rates": found.rates.model_dump()}
+        for (check, by), found in errors.items()
+    ]
+
+
+def _errors_in(content: Any) -> dict[tuple[str, By], Errors]:
+    """The error rates of a description; none if they are not in the form of judge's."""
+    try:
+        return {
+            (one["check"], one["by"]): Errors(
+                Rates.model_validate(one["rates"]), one["unseen"], one["group"]
+            )
+            for one in content or ()
+        }
+    except (KeyError, TypeError, ValueError):
+        return {}
 
 
 def count(

@@ -25,9 +25,10 @@ T = TypeVar("T")
 UNFINISHED = "unfinished"
 """The key of a run that has not reached the end of its input."""
 
-OBSERVED = ("adaptations", "answered_by", "gates", "own_rubrics", UNFINISHED)
+OBSERVED = ("adaptations", "answered_by", "error_rates", "gates", "own_rubrics", UNFINISHED)
 """Keys that do not belong to the question: how a server is asked, and which model answers
-(docs/decisions/0039-adaptations.md, 0040-...), gates, and what the digests stand for."""
+(docs/decisions/0039-adaptations.md, 0040-...), gates, and what the digests stand for, also those of
+profiles."""
 
 _log = logging.getLogger(__name__)
 

@@ -55,6 +55,10 @@ class BoundWorkflow(RunInfo):
         rankings = rankings_of(rubrics)
         described = {"workflow": self.name, **self.models, "questions": questions}
         described |= {"own_rubrics": own} if own else {}
+        if self.errors:
+            from judge.run.corrected import described_errors
+
+            described["error_rates"] = described_errors(self.errors)
         return described | ({"rankings": rankings} if rankings else {})
 
 

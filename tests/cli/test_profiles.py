@@ -287,6 +287,29 @@ def test_error_rates_do_not_correct_what_another_judge_judged(typed: Typed) -> N
     told = typed.text(*RUN, "-o", "o", "--resume", "--rejudge", "abstain")[2]
     assert "not corrected: other settings judged 5 of these records" in " ".join(told.split())
     assert "corrected for its errors" in " ".join(typed.text(*RUN, "-o", "p")[2].split())
+    typed.text("report", "o", "-o", "o.html")
+    page = typed.read("o.html").decode()
+    assert "the judge passes" not in page and "judge calibrate measures that" in page
+
+
+def test_the_page_and_markdown_correct_the_rate_as_the_terminal_does(typed: Typed) -> None:
+    """11 of 20 pass; TPR 0.9, TNR 0.8: (0.55 + 0.8 - 1) / 0.7."""
+    typed.write("n.jsonl", map(norm, range(20)))
+    script(typed, "yes.yaml", *(number(n, 0.1) for n in range(11, 20)), {"p_yes": 0.9})
+    save(typed, known(YES))
+    printed = " ".join(typed.text(*RUN, "-o", "o")[2].split())
+    told = printed[printed.index("relevance: the judge passes 0.55 (0.34 to 0.74) of 20") :]
+    told = told[: told.index(" (rates from p.json)")]
+    assert "; corrected for its errors 0.50 (" in told and told.endswith("by 200 labels")
+    typed.text("report", "o", "-o", "o.html")
+    typed.text("export", "o", "-o", "o.md")
+    page = typed.read("o.html").decode()
+    assert told in page and "judge calibrate measures that" not in page
+    assert told in typed.read("o.md").decode().replace("\\", "")
+    # Of two runs, each has its own.
+    typed.text(*RUN, "--seed", "7", "-o", "p")
+    typed.text("report", "o", "p", "-o", "two.html")
+    assert typed.read("two.html").decode().count(told) == 2
 
 
 def test_a_field_that_calibration_did_not_show_is_named(typed: Typed) -> None:
