@@ -90,19 +90,21 @@ def calibrate(
         refuse_existing("-o", Path(out), overwrite, is_folder=True)
     resolved_settings, rubrics = settings_and_rubrics(rubric, options, "calibrate", settings)
     sources, problems, labels_in = sources_of(labels), list[Any](), None
+    places: dict[str, tuple[str, int]] = {}
     if sheet is not None:
         from judge.records.labels.joined import with_labels
 
         files = sources if any(isinstance(s, InMemory) for s in sources) else input_files(sources)
         columns, id_column = texts(label_column) or ["label"], resolved_settings.id
-        sources, problems = with_labels(files, str(sheet), columns, id_column)
-        labels_in = f"{', '.join(map(clip, columns))} in {sheet}"
+        sources, problems, places = with_labels(files, str(sheet), columns, id_column)
+        labels_in = ", ".join(map(clip, columns))
     else:
         resolved_settings = with_label_columns(resolved_settings, texts(label_column))
     job = CalibrationJob(
         sources=sources,
         problems=problems,
         labels_in=labels_in,
+        label_places=places,
         rubrics=rubrics,
         records=sample,
         by=texts(by),

@@ -230,7 +230,7 @@ def _further(
         for check in labels:
             records = job.records if source in job.test_sets else None
             part = replace(job, sources=[source], checks=[check], records=records)
-            part = replace(part, group=None, labels_in=None, problems=())
+            part = replace(part, group=None, labels_in=None, label_places={}, problems=())
             given = gather(part, resources.rubrics.asking, resources.settings.columns)
             # Each check reads the whole file anew.
             problems |= {(p.source, p.line, str(p.problem)): p for p in given.problems}
@@ -323,7 +323,9 @@ async def _judge(
     several = any(answer.answer and len(answer.item.annotations) > 1 for answer in held_out)
     people = against_people(held_out, seed=job.seed, draws=job.draws) if several else None
     unanswered = [answer for answer in everything if answer.answer is None]
-    unanswered.sort(key=lambda answer: answer.outcome is not AnswerOutcome.ERROR)
+    order = AnswerOutcome.ERROR, AnswerOutcome.UNREADABLE
+    unanswered.sort(key=lambda answer: [answer.outcome is not outcome for outcome in order])
+    lost = dict.fromkeys(one.item.record.id for one in unanswered if one.outcome in order)
     return JudgeReport(
         model=judge.client.spec,
         method=judge.method if judge.probabilistic else "structured",
@@ -341,6 +343,7 @@ async def _judge(
         profile=profile_of(study, trial, stage, calibrated or uncalibrated, looks, leak),
         outcomes=Counter(str(answer.outcome) for answer in everything),
         unanswered=(unanswered[0].reason or unanswered[0].outcome) if unanswered else None,
+        lost=tuple(lost),
         controls=looks,
         test_sets={source: measured(answers) for source, answers in test_sets.items()},
         left_out={

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from judge.questions.patterns import shortened
+from judge.records.base import clip
 from judge.stats.intervals import percent
 from judge.stats.significance import p_text
 
@@ -113,6 +115,23 @@ def differences(check: CheckReport) -> Iterator[str]:
 
 # ---------------------------------------------------------------- further sentences
 
+NAMED = 5
+"""Most records named that have no readable reply."""
+
+
+def unanswered(check: CheckReport) -> Iterator[str]:
+    """Says of each judge how many items have no readable reply, on which records, and why."""
+    for judge in check.judges:
+        why = shortened(judge.unanswered or "")
+        if not judge.outcomes["answered"]:
+            yield f"{judge.model}: answered none of {check.items} items: {why}"
+        elif judge.lost:
+            count = judge.outcomes["error"] + judge.outcomes["unreadable"]
+            names = ", ".join(clip(name, 40) for name in judge.lost[:NAMED])
+            more = f" and {len(judge.lost) - NAMED} more" if len(judge.lost) > NAMED else ""
+            text = f"{count} of {check.items} items got no readable reply ({names}{more})"
+            yield f"{judge.model}: {text}, the first: {why}"
+
 
 def passing(rubric: Rubric) -> str:
     """Says which answers pass."""
@@ -158,7 +177,7 @@ def controls(check: CheckReport) -> Iterator[str]:
             text = f"{judge.name}: {looks.measure} {looks.kappa}; without {field} "
             yield f"{text}{looks.blind}; difference {looks.above}"
             right = looks.as_swapped
-            text = f"  with another {field} {looks.stays} of the answers stay"
+            text = f"  with {field} of another record {looks.stays} of the answers stay"
             yield text if right is None else f"{text}, {right} are as they must be"
             if looks.contrast is not None and looks.together is not None:
                 text = f"  with {field} turned round: {looks.measure} {looks.contrast}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -45,7 +45,8 @@ class CalibrationJob:
     - `draws`, `seed`: resamples of each interval, and the seed of everything random
     - `rubrics`: rubrics to ask besides those of the settings
     - `problems`: problems of labels that were left out earlier
-    - `labels_in`: what messages call the place of the labels; None: by the column or the check
+    - `labels_in`: the columns of the labels in messages; None: by the column or the check
+    - `label_places`: the file and line of the label of each record, by id, if not with the record
     """
 
     sources: Sequence[str]
@@ -65,6 +66,7 @@ class CalibrationJob:
     rubrics: Sequence[Rubric] = ()
     problems: Sequence[Record] = ()
     labels_in: str | None = None
+    label_places: Mapping[str, tuple[str, int]] = field(default_factory=dict)
 
 
 class JobLabels(NamedTuple):
@@ -128,8 +130,13 @@ class _LabelReader:
             if item.check not in self._rubrics:
                 self._rubrics[item.check] = _rubric(item, self._rubric_of, checks)
             item = in_words_of(self._names.of(item), self._rubrics[item.check])
-            if (problem := self._wrong(item) or self._add(source, item)) is not None:
-                self.problems.append(replace(item.record, fields=None, problem=problem))
+            record, places = item.record, self._job.label_places
+            if (problem := self._wrong(item)) is not None:
+                file, line = places.get(record.id, (record.source, record.line))
+                record = replace(record, source=file, line=line)
+            elif (problem := self._add(source, item)) is None:
+                continue
+            self.problems.append(replace(record, fields=None, problem=problem))
 
     def _wrong(self, item: LabelledItem) -> Problem | None:
         """Why the item's answers cannot be used; None if they can."""

@@ -121,7 +121,8 @@ class JudgeReport:
     - `disagreements`: under the final method, over the held-out items, the most confident first;
       then over the items used for fitting, marked
     - `outcomes`: counts over all items; `unanswered`: why the first failed item failed, or, if none
-      failed, why the first unanswered item has no answer
+      failed, why the first unreadable or else unanswered item has no answer
+    - `lost`: the records of items without a readable reply, first that of `unanswered`
     - `controls`: agreement without the deciding field, and with another's; None if not computed
     - `test_sets`: measures over further sets, by source; their records were not used for fitting,
       and `left_out` items of records that were
@@ -141,6 +142,7 @@ class JudgeReport:
     profile: JudgeProfile
     outcomes: Counter[str]
     unanswered: str | None = None
+    lost: tuple[str, ...] = ()
     controls: Controls | None = None
     test_sets: Mapping[str, Measures] = field(default_factory=dict)
     left_out: Mapping[str, int] = field(default_factory=dict)
@@ -237,6 +239,11 @@ class CheckReport:
         return [*finding.people(self), *judges, *finding.differences(self)]
 
     @property
+    def unanswered(self) -> list[str]:
+        """Sentences on the items without a readable reply."""
+        return [*finding.unanswered(self)]
+
+    @property
     def labels_told(self) -> list[str]:
         """Sentences on the labels, and on how each judge was asked."""
         return [*finding.labels(self)]
@@ -309,8 +316,7 @@ class Calibration:
     @property
     def failed(self) -> bool:
         """Whether lines, answers or the guarantee are missing, or a field leaks the labels."""
-        came = [judge.outcomes for check in self.checks for judge in check.judges]
-        incomplete = any(outcomes["error"] or not outcomes["answered"] for outcomes in came)
+        incomplete = any(check.unanswered for check in self.checks)
         leaks = any(check.leak for check in self.checks)
         return bool(self.problems or self.refused or incomplete or leaks)
 

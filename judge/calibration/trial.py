@@ -160,7 +160,7 @@ class CheckData:
         for part in parts.folds or (parts.held_out, parts.fitted if fits else []):
             items = controls.swapped([self.items[n] for n in part], rubric, name, self.job.seed)
             swapped_answers = await self.observe(
-                judge, list(items.values()), f"with another {name}"
+                judge, list(items.values()), f"with {name} of another record"
             )
             answers |= dict(zip((part[n] for n in items), swapped_answers, strict=True))
         return answers

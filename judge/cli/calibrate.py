@@ -18,7 +18,6 @@ from judge.cli.printing import (
     print_lines,
     print_message,
     print_output,
-    shortened,
 )
 from judge.errors import Exit
 
@@ -39,8 +38,8 @@ Labels: a column, a sheet, a table of item, annotator and label, records with a 
 others export (docs/howto/calibrate.md), or a public set, as in multipico:PATH
 (docs/papers/protocols.md).
 
-Exit code 3: some lines or items could not be used, --guarantee cannot be met, or one of the fields
-shown gives the label away.
+Exit code 3: some lines could not be used, items got no readable reply, --guarantee cannot be met,
+or one of the fields shown gives the label away.
 """
 
 _SETS = "Sets and controls"
@@ -247,10 +246,5 @@ def _about_check(check: CheckReport, sources: Sequence[str]) -> Iterator[str]:
         yield f"{check.check}: labels read as answers: {words}"
     if check.leak is not None:
         yield f"{check.check}: {check.leak}"
-    for judge in check.judges:
-        outcomes, why = judge.outcomes, shortened(judge.unanswered or "", 160)
-        if not outcomes["answered"]:
-            yield f"{check.check}, {judge.model}: answered none of {check.items} items: {why}"
-        elif outcomes["error"]:
-            errors = f"{outcomes['error']} of {check.items} items got no reply"
-            yield f"{check.check}, {judge.model}: {errors}, the first: {why}"
+    for text in check.unanswered:
+        yield f"{check.check}, {text}"

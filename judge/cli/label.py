@@ -150,6 +150,7 @@ def command(
     """
     sources = opt.record_files(inputs, context, out)
     from judge import api
+    from judge.web.label import calibrate_command
 
     if (out is None) == (sheet is None):
         raise UsageError("name -o LABELS.jsonl for a page, or --sheet FILE.csv for a sheet")
@@ -220,8 +221,9 @@ def command(
         print_message(f"next: {how.format(config=written.files[-1])}; then")
         # One annotator agrees with nobody.
         alone = written.workers == 1 and not controls
-        then = f"calibrate {back}" if alone else f"agreement {back}{more}"
-        print_output(f"  judge {then}", err=True)
+        agreement = f"judge agreement {back}{more}"
+        then = calibrate_command(back, settings) if alone else agreement
+        print_output(f"  {then}", err=True)
     _exit(written)
 
 

@@ -126,7 +126,9 @@ def _disagreements(check: CheckReport) -> Iterator[str]:
         text = (
             f"{name} disagrees with {len(disagreements)} of the {judge.final.items} labels{apart}"
         )
-        yield f"{text}; the surest {min(_MAX_DISAGREEMENTS, len(disagreements))}:"
+        order = "first" if disagreements[0].confidence is None else "surest"
+        cut = len(disagreements) > _MAX_DISAGREEMENTS
+        yield f"{text}; the {order} {_MAX_DISAGREEMENTS}:" if cut else f"{text}:"
         for disagreement in disagreements[:_MAX_DISAGREEMENTS]:
             yield from _disagreement(disagreement)
 

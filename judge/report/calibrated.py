@@ -93,8 +93,8 @@ def _controls(controls: Controls) -> dict[str, str]:
     cells = {
         f"{controls.measure} without {field}": controls.blind,
         "difference": controls.above,
-        f"same answer with another {field}": controls.stays,
-        f"right answer with another {field}": controls.as_swapped,
+        f"same answer with {field} of another record": controls.stays,
+        f"right answer with {field} of another record": controls.as_swapped,
         f"{controls.measure} with {field} turned round": controls.contrast,
     }
     return {name: str(estimate) for name, estimate in cells.items() if estimate is not None}

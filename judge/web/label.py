@@ -106,7 +106,8 @@ def label(
         answers.refuse_other_text(place.record, question.fields)
 
     def closing() -> list[tuple[str, str]]:
-        calibrate = "Compare a judge with these labels:", calibrate_command(out, settings)
+        command = calibrate_command(shlex.quote(str(out)), settings)
+        calibrate = "Compare a judge with these labels:", command
         if sum(map(bool, answers.given.values())) > 1:
             named = ["--id", settings.id] if settings.id else []
             agreement = shlex.join(["judge", "agreement", str(out), *named])
@@ -158,10 +159,12 @@ def _swapped(record: Record, rubric: Rubric, annotator: str) -> bool:
     return rubric.comparing and int(digest([record.id, rubric.name, annotator], 1), 16) % 2 == 1
 
 
-def calibrate_command(labels: Path, settings: Settings) -> str:
-    """The command that calibrates a judge on the labels, with the flags that name the questions."""
-    words = ["judge", "calibrate", str(labels), *question_flags(settings)]
-    return shlex.join([*words, "-o", "calibrated"])
+def calibrate_command(labels: str, settings: Settings) -> str:
+    """The command that calibrates a judge on the labels (quoted for a shell), with the flags that
+    name the questions, and the place of the model unless the settings have one."""
+    model = [] if settings.model else ["-m", "PROVIDER:MODEL"]
+    words = shlex.join([*question_flags(settings), *model, "-o", "calibrated"])
+    return f"judge calibrate {labels} {words}"
 
 
 def _again(job: Job, settings: Settings) -> list[str]:

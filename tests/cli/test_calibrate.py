@@ -6,6 +6,7 @@ import errno
 import json
 import random
 from collections.abc import Mapping
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,8 @@ from .typed import Typed
 
 ASKED = ("--check", "plain", "--rubric", "plain.yaml", "-q")
 TORN = ("--ask", "Is it polite?", "--on", "mail")
+SAYS_YES = {"quote": None, "reason": "So.", "answer": "yes"}
+UNSURE = {**SAYS_YES, "quote": "Words that the record lacks"}
 RUN = ("calibrate", "labels.jsonl", *ASKED)
 
 
@@ -204,7 +207,7 @@ def test_disagreements_have_text_evidence_and_votes(typed: Typed) -> None:
     judge = typed.script("typed.yaml", [{"reply": reply}])
     code, out, told = typed.text(*RUN, "-m", judge)
     assert code == 0 and told.count("\n") == 1 and "corrects no pass rates, 7 labels" in told
-    assert f"{judge} disagrees with 1 of the 7 labels; the surest 1:" in out
+    assert f"{judge} disagrees with 1 of the 7 labels:" in out
     assert "  n6: says yes, the label is no (2 no, 1 yes)" in out
     assert "    story: On a bright day Ann came in as number 6." in out
     assert "    quote: Ann came in\n    reason: She does." in out
@@ -349,7 +352,9 @@ def test_items_without_a_reply_are_counted_with_the_first_reason(typed: Typed) -
     judge = script(typed, "judge.yaml", {"bright": 0.9})
     code, _, told = typed.text(*RUN, *judge, "-o", "done")
     first, rates, *rest = told.splitlines()
-    lost = f"judge: plain, {judge[1]}: 2 of 4 items got no reply, the first: bad-request: "
+    text = f"{judge[1]}: 2 of 4 items got no readable reply ('n1', 'n3'), the first: bad-request: "
+    lost = f"judge: plain, {text}"
+    assert text in unescape(typed.read("done/report.html").decode())
     assert code == 3 and first.startswith(lost)
     files = "report.html, report.json, disagreements.jsonl, profile.json"
     assert "corrects no pass rates, no labelled item that people failed" in rates
@@ -357,8 +362,42 @@ def test_items_without_a_reply_are_counted_with_the_first_reason(typed: Typed) -
     code, out, told = typed.text(*RUN, *script(typed, "none.yaml", {"grey": 0.5}), "-o", "none")
     assert code == 3 and "0 of 4" in out
     assert "answered none of 4 items: bad-request: " in told
+    assert "answered none of 4 items: bad-request: " in typed.read("none/report.html").decode()
     assert "judge: no profile: no item got an answer\n" in told
     assert not Path("none/profile.json").exists()
+
+
+def test_unreadable_replies_end_in_code_3_and_are_named_and_an_unsure_one_is_none(
+    typed: Typed,
+) -> None:
+    """Seven of ten; the first, whose quote is made up, has a reply."""
+    replies: list[dict[str, Any]] = [{"when": {"contains": "number 0."}, "reply": UNSURE}]
+    for number in (8, 9):
+        replies.append({"when": {"contains": f"number {number}."}, "reply": SAYS_YES})
+    judge = typed.script("judge.yaml", [*replies, {"text": "Well, it depends."}])
+    typed.write("labels.jsonl", [norm(n, "yes", "bright") for n in range(10)])
+    code, _, told = typed.text(*RUN, "-m", judge, "--no-controls", "-o", "done")
+    named = "('n1', 'n2', 'n3', 'n4', 'n5' and 2 more), the first: invalid: "
+    text = f"{judge}: 7 of 10 items got no readable reply {named}"
+    assert code == 3 and f"judge: plain, {text}" in told, told
+    assert text in unescape(typed.read("done/report.html").decode())
+    (check,) = json.loads(typed.read("done/report.json"))["checks"]
+    assert check["judges"][0]["lost"] == [f"n{n}" for n in range(1, 8)]
+    typed.write("labels.jsonl", [norm(n, "yes", "bright") for n in (0, 8, 9)])
+    code, _, told = typed.text(*RUN, "-m", judge, "--no-controls")
+    assert code == 0 and "readable" not in told, told
+
+
+def test_disagreements_without_probabilities_are_not_the_surest(typed: Typed) -> None:
+    typed.write("labels.jsonl", [norm(n, "no", "bright") for n in range(6)])
+    judge = typed.script("judge.yaml", [{"reply": SAYS_YES}])
+    out = typed.text(*RUN, "-m", judge, "-o", "done")[1]
+    assert f"{judge} disagrees with 6 of the 6 labels; the first 5:" in " ".join(out.split())
+    assert "surest" not in typed.read("done/report.html").decode()
+    out = typed.text("calibrate", "labels.jsonl", "--ask", "Is it?", "--on", "story", "-m", judge)[
+        1
+    ]
+    assert "with story of another record " in " ".join(out.split())
 
 
 def test_a_folder_that_is_not_empty_is_refused_before_any_call(typed: Typed) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shlex
 from collections.abc import Callable
 from typing import Any
 
@@ -418,3 +419,32 @@ def test_the_share_of_controls_is_as_typed(mails: Typed) -> None:
     words = ("label", "three.jsonl", *ASK[:-1], "0.4", "--sheet", "s.csv", "--workers", "1")
     assert mails(*words).returncode == 0
     assert len(rows(mails, "s.csv")) == 5, "two in five"
+
+
+QUESTIONS = (
+    ("--rubric", "./kind.yaml"),
+    ("--ask", "Is it kind?", "--on", "mail", "--answers", "kind,rude", "--pass", "kind"),
+)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_command_after_one_persons_sheet_measures_a_judge_as_it_is_printed(
+    mails: Typed, question: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the model in its place; a model of the environment needs none."""
+    words = (
+        "name: nice\nquestion: Is it kind?\nfields: [mail]\nanswers: [kind, rude]\npass: [kind]\n"
+    )
+    mails.write("kind.yaml", [], words)
+    reply = {"quote": None, "reason": "So.", "answer": "kind"}
+    model = mails.script("j.yaml", [{"reply": reply}])
+    sheet = ("label", "mails.jsonl", *question, "--workers", "1", "--sheet", "a b.csv")
+    told = mails.text(*sheet)[2]
+    command = told.splitlines()[-1].strip()
+    fill(mails, "a b.csv", lambda row: {"label": "kind" if row["item"] == "m1" else "rude"})
+    printed = shlex.split(command.replace("PROVIDER:MODEL", model))
+    code, out, told = mails.text(*printed[1:])
+    assert code == 0 and "agrees with the labels in 1 of 4" in out, (command, told)
+    monkeypatch.setenv("JUDGE_MODEL", model)
+    told = mails.text(*sheet, "--overwrite")[2]
+    assert told.endswith(" -o calibrated\n") and "PROVIDER" not in told

@@ -188,7 +188,12 @@ def test_ids_that_match_nothing_are_named_and_twice_the_same_is_refused(typed: T
     assert code == 2 and "line 43: id 'm7' was already on line 9" in told
     sheet.write_text("item,annotator,label\nm1,ann,no\nm1,bob,yes\n")
     code, _, told = typed.text("calibrate", "mails.csv", "--labels", "sheet.csv", *ASK)
-    assert code == 2 and "judge calibrate sheet.csv" in told
+    typed_instead = "judge calibrate sheet.csv, in the place of mails.csv --labels sheet.csv, and"
+    assert code == 2 and typed_instead in told
+    for rows, heads in (("m1,no\nm2,yes\n", "m1, no; the first"), ("m1,no\n", "no rows below the")):
+        sheet.write_text(rows)
+        code, _, told = typed.text("calibrate", "mails.csv", "--labels", "sheet.csv", *ASK)
+        assert code == 2 and heads in told and "must name" in told and "(id,label)" in told
     sheet.write_text("id,human\nm1,no\n")
     code, _, told = typed.text("calibrate", "mails.csv", "--labels", "sheet.csv", *ASK)
     assert code == 2 and "no column 'label'" in told and "--label-column" in told
@@ -280,11 +285,16 @@ def test_labels_of_which_none_answers_are_refused_in_the_users_words(typed: Type
     code, out, told = typed.text("calibrate", "a.csv", *words, *flags)
     assert code == 0 and "in 20 of 39" in " ".join(out.split()), told
 
-    # A few such labels among others are named; a sheet's with its name, a person's by the column.
-    rows = ["id,label"] + [f"m{n},{'Meh' if n == 3 else ('No', 'Yes')[n % 2]}" for n in range(40)]
+    # A few such labels among others are named; a sheet's by its line, a person's by the column.
+    rows = ["id,label", *(f"m{n},{('No', 'Yes')[n % 2]}" for n in range(40) if n != 3), "m3,Meh"]
     (typed.folder / "sheet.csv").write_text("\n".join(rows) + "\n")
     code, _, told = typed.text("calibrate", "a.csv", "--labels", "sheet.csv", *ASK)
-    assert code == 3 and "a.csv:5: 'label' in sheet.csv must be one of yes, no, not 'Meh'" in told
+    assert code == 3 and "sheet.csv:41: 'label' must be one of yes, no, not 'Meh'" in told
+    keyed = (typed.folder / "a.csv").read_text().replace("id,", "key,", 1)
+    (typed.folder / "keyed.csv").write_text(keyed)
+    words = ("calibrate", "keyed.csv", "--labels", "sheet.csv", "--id", "key")
+    code, _, told = typed.text(*words, *ASK)
+    assert code == 3 and "sheet.csv:41: 'label' must be one of" in told
     rows = ["id,mail,Kim?,Bo"] + [f"m{n},M {n},{'Meh' if n == 3 else 'Yes'},Yes" for n in range(9)]
     (typed.folder / "b.csv").write_text("\n".join(rows) + "\n")
     code, _, told = typed.text("calibrate", "b.csv", "--label-column", "Kim?,Bo", *ASK)

@@ -197,7 +197,8 @@ def test_compared_fields_have_no_names_and_an_order_for_each_annotator(pages: Pa
     assert chosen["ann"] != chosen["bo"]
     reply = {"quote": None, "reason": "So.", "answer": "1"}
     (pages.folder / "j.yaml").write_text(json.dumps({"replies": [{"reply": reply}]}))
-    done = pages("calibrate", *shlex.split(command), "-m", "scripted:j.yaml", "--no-controls")
+    command = command.replace("PROVIDER:MODEL", "scripted:j.yaml")
+    done = pages("calibrate", *shlex.split(command), "--no-controls")
     assert "16 items about 16 records" in done.stdout, done.stderr
 
 

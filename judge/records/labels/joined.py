@@ -21,9 +21,9 @@ _IDS = ("id", "item")
 
 def with_labels(
     files: Sequence[str], sheet: str, columns: Sequence[str], id: str | None = None
-) -> tuple[list[str], list[Record]]:
-    """Sources of labels: the records of the files with the sheet's labels; and as problems the
-    rows of the sheet whose id no record has.
+) -> tuple[list[str], list[Record], dict[str, tuple[str, int]]]:
+    """Sources of labels: the records of the files with the sheet's labels; as problems the rows of
+    the sheet whose id no record has; and the place of each id's label, the sheet and the line.
 
     Args:
         columns: the sheet's columns of labels; several are one person's each.
@@ -32,7 +32,7 @@ def with_labels(
     Raises:
         UsageError: a column is missing, an id is repeated, or no record has an id of the sheet.
     """
-    labels, places = _labels(sheet, columns, id)
+    labels, lines = _labels(sheet, columns, id, files)
     seen: dict[str, str] = {}
     sources: list[str] = []
     for file in files:
@@ -43,24 +43,28 @@ def with_labels(
         hint = "" if id else "; name their column of ids with --id"
         raise UsageError(f"--labels {sheet}: no record has an id of the sheet: {ids}{hint}")
     problems = [
-        Record(sheet, places[name], None, "", Problem(f"no record has the id {clip(name)}"))
+        Record(sheet, lines[name], None, "", Problem(f"no record has the id {clip(name)}"))
         for name in unknown
     ]
-    return sources, problems
+    return sources, problems, {name: (sheet, line) for name, line in lines.items()}
 
 
 def _labels(
-    sheet: str, columns: Sequence[str], id: str | None
+    sheet: str, columns: Sequence[str], id: str | None, files: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, int]]:
     """The label of each id (with several columns, its labels by column), and its line."""
     labels: dict[str, Any] = {}
+    heads = ",".join((id or "id", *columns))
     places: dict[str, int] = {}
     for row in read(sheet):
         fields, place = _fields(row), f"--labels {sheet}, line {row.line}"
         own_id_column = key_for(fields, id or "")
         names = [key for key in fields if key == own_id_column or normalise(key) in _IDS]
         if not names:
-            raise UsageError(f"{place}: no column `id`; its columns are {', '.join(fields)}")
+            raise UsageError(
+                f"{place}: no column `id`; its columns are {', '.join(fields)}; the first "
+                f"line of a table must name them ({heads})"
+            )
         keys = {column: key_for(fields, column) for column in columns}
         for column, key in keys.items():
             if key not in fields:
@@ -69,7 +73,10 @@ def _labels(
         name = _text(fields[names[0]], names[0], place)
         if name in places:
             several = any(normalise(key) == "annotator" for key in fields)
-            hint = f"; read a sheet of several people without --labels: judge calibrate {sheet}"
+            hint = (
+                f"; for a sheet of several people type: judge calibrate {sheet}, in the place of "
+                f"{' '.join(map(str, files))} --labels {sheet}, and the other flags as they are"
+            )
             raise UsageError(
                 f"{place}: id {clip(name)} was already on line {places[name]}"
                 f"{hint if several else ''}"
@@ -78,7 +85,9 @@ def _labels(
         labels[name] = answers if len(columns) > 1 else answers[columns[0]]
         places[name] = row.line
     if not labels:
-        raise UsageError(f"--labels {sheet}: no rows")
+        raise UsageError(
+            f"--labels {sheet}: no rows below the first line, which must name the columns ({heads})"
+        )
     return labels, places
 
 
