@@ -276,12 +276,12 @@ _MODELS = {
     "cheap": "--cheap-model",
     "explain": "--explain-with",
 }
-"""The options that name a run's models, by key of its description."""
+"""The options that name a run's models, by key of its description, the judges' first."""
 
 
 def _follows(run: Mapping[str, Any], name: str) -> bool:
     """Whether the models of a key are the judges, or the first, which --model names."""
-    judges = run.get("judge") or [None]
+    judges = next(map(run.get, _MODELS)) or [None]
     return (run.get(name) or None) in (judges, judges[0], None)
 
 
