@@ -109,7 +109,7 @@ def test_of_two_judges_the_report_says_which_agrees_more_often(labels: Written) 
     # Only the second is right on 20, only the first on 4.
     assert better.p == pytest.approx(2 * sum(comb(24, k) for k in range(5)) / 2**24)
     assert not same.shown and same.p == 1
-    said = f"by {gain} on the 39 items that both answered, McNemar's p 0.0015"
+    said = f"by {gain} on the 39 items that both answered, McNemar's p 0.00154"
     assert check.findings[-2:] == [
         f"scripted:two agrees with the labels more often than scripted:one, {said}",
         "scripted:three is not shown to be better or worse than scripted:one: difference 0.00 "
@@ -125,7 +125,7 @@ def test_of_two_judges_the_report_says_which_agrees_more_often(labels: Written) 
     (check,) = run(job, says(one), says(one | more, "four")).checks
     told = check.findings[-1]
     assert "scripted:four is not shown to be better or worse than scripted:one" in told
-    assert told.endswith("0.12: the interval shows one, the exact test for few items does not")
+    assert told.endswith("0.125: the interval shows one, the exact test for few items does not")
     assert check.differences[0].accuracy.low > 0
     # Right on all against right on none leaves no interval, and no doubt.
     (check,) = run(

@@ -223,13 +223,17 @@ TEACH = ("teach", "labels.jsonl", "-q", "-o", "mine.gguf")
         ),
         ((*ASK, "-m", "scripted:s.yaml", "-m", "scripted:t.yaml"), "judge teach takes one --model"),
         ((*ASK, "--check", "relevance", "-m", "scripted:s.yaml"), "no labels for relevance"),
-        ((*ASK, "-o", "nowhere/mine.gguf"), "there is no folder nowhere"),
+        (
+            (*ASK, "-o", "nowhere/mine.gguf"),
+            "-o nowhere/mine.gguf: cannot be written; name one in a folder that is there",
+        ),
         ((*ASK, "-o", "mine.bin"), "name a file that ends in .gguf"),
     ],
 )
 def test_what_cannot_be_taught_is_refused(typed: Typed, more: Sequence[str], told: str) -> None:
     typed.write("labels.jsonl", mails(40))
-    typed.script("s.yaml", [{"p_yes": 0.9}], method="logprobs")
+    for name in ("s.yaml", "t.yaml"):
+        typed.script(name, [{"p_yes": 0.9}], method="logprobs")
     words = TEACH[: -2 if "-o" in more else None]
     code, _, err = typed.text(*words, *more)
     assert code == 2 and told in " ".join(err.split())
