@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from judge.records.lines import FINISHED
+from judge.records.lines import FINISHED, REDONE
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SCRIPT = Path(__file__).with_name("warm.py")
@@ -106,12 +106,12 @@ def calls(folder: Path) -> list[tuple[str, str]]:
 
 
 def finished(folder: Path) -> set[str]:
-    """The ids of the records with a finished line in `out`."""
+    """The ids of the records with a line in `out` that a resumed run keeps."""
     found = set()
     path = folder / "out"
     text = path.read_bytes() if path.exists() else b""
     for line in text.splitlines(keepends=True):
         record = json.loads(line) if line.endswith(b"\n") else {}
-        if record.get("id") and record["judge"]["verdict"] in FINISHED:
+        if record.get("id") and record["judge"]["verdict"] in FINISHED - REDONE:
             found.add(record["id"])
     return found

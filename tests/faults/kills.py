@@ -167,8 +167,8 @@ def _answer(asked: Asked, drawn: int) -> Answer:
     text = json.dumps(asked.body)
     if "harbour kitchen" in text:
         return next(says(reply["content"]) for needle, reply in judge_route() if needle in text)
-    if asked.schema_name == "Chosen" and "number 3 " not in asked.prompt:
-        return says({"answer": "yes"})
+    if asked.schema_name == "Chosen":
+        return says({"answer": "no" if "number 3 " in asked.prompt else "yes"})
     return agreeable(asked)
 
 
