@@ -22,7 +22,7 @@ from typing import Any
 
 from backports import zstd
 
-from judge.backends.base import Call, Completion, Mode
+from judge.backends.base import Backend, Call, Completion, Mode
 from judge.backends.http import HttpResponse, HttpServer
 from judge.backends.openai import OpenAIBackend
 from judge.backends.scripted import ScriptedBackend
@@ -201,10 +201,8 @@ def toml(data: bytes) -> None:
         os.chdir(here)
 
 
-class _Said:
+class _Said(Backend):
     """A model with one fixed reply."""
-
-    modes, slots, seeded, method = (Mode.JSON_SCHEMA,), None, True, "structured"
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -215,9 +213,6 @@ class _Said:
     async def complete(self, call: Call, mode: Mode) -> Completion:
         return Completion(self._text)
 
-    async def aclose(self) -> None:
-        return None
-
 
 def reply(data: bytes) -> None:
     """A model's reply through the client: it is valid, or raises Unread after one re-ask."""
@@ -226,7 +221,7 @@ def reply(data: bytes) -> None:
     form = form_of(form_names()[data[0] % len(form_names())])
     assert form is not None
     model = form.sized(2)
-    said: Any = _Said(data[1:].decode("utf-8", "replace"))
+    said = _Said(data[1:].decode("utf-8", "replace"))
     client = Client("fuzz:said", said, cache=None, budget=Budget(), limit=1, reasks=1)
     try:
         reply, _ = asyncio.run(client.ask(Call([{"role": "user", "content": "Q"}]), model, ABOUT))

@@ -50,7 +50,6 @@ sys.path.insert(0, str(Path(__file__).parent))
 from material import VALUES, story, write_stories
 
 from judge.backends import build
-from judge.backends.base import HiddenStates
 from judge.backends.vllm import KEY_VARIABLE, ModelServer
 
 QUESTION = "Does somebody in this story help a neighbour?"
@@ -185,7 +184,7 @@ async def hidden(model: Path, count: int) -> None:
 
 async def _states(spec: str, prompts: Sequence[str], at_once: int) -> list[Sequence[float]]:
     backend, free = build(spec), asyncio.Semaphore(at_once)
-    if not isinstance(backend, HiddenStates):
+    if not backend.gives_states:
         raise TypeError(f"{spec} gives no hidden states")
 
     async def state(prompt: str) -> Sequence[float]:

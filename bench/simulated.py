@@ -24,7 +24,7 @@ from typing import Any
 
 from planted import RIGHT, WRONG, StoryTruth, Truth, carrying
 
-from judge.backends.base import Call, Completion, Method, Mode
+from judge.backends.base import Backend, Call, Completion, Mode
 from judge.questions.ready_made import builtin
 from judge.records.kinds import shown_first
 
@@ -105,13 +105,8 @@ def _blocks(prompt: str) -> tuple[int, tuple[int, ...]]:
     return len(words), tuple(chain)
 
 
-class Simulated:
+class Simulated(Backend):
     """A backend that knows the truth about every record, by id."""
-
-    modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
-    slots: int | None = None
-    seeded: bool = True
-    method: Method = "structured"
 
     def __init__(
         self,
@@ -150,9 +145,6 @@ class Simulated:
             cached_tokens=cached,
             first_token=first,
         )
-
-    async def aclose(self) -> None:
-        return None
 
     # ------------------------------------------------------------ what it says
 

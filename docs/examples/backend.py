@@ -8,16 +8,14 @@ from collections.abc import Mapping
 
 import aiohttp
 
-from judge.backends.base import Call, Completion, Mode
+from judge.backends.base import Backend, Call, Completion, Mode
 from judge.backends.chat import with_schema_in_words
 from judge.errors import ServerFault
 
 
-class Shout:
+class Shout(Backend):
     modes = (Mode.JSON,)  # this server takes no schema: JSON is asked for in words
-    slots = None  # no limit of its own on records under way
-    seeded = False
-    method = "structured"
+    seeded = False  # it takes no seed either
 
     def __init__(self, name: str) -> None:
         self._name, self._url = name, os.environ["SHOUT_URL"]
@@ -34,6 +32,3 @@ class Shout:
                 return Completion(text=(await answer.json())["text"])
         except aiohttp.ClientError as error:
             raise ServerFault(str(error)) from error
-
-    async def aclose(self) -> None:
-        pass

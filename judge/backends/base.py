@@ -7,11 +7,13 @@ import binascii
 import json
 import re
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypedDict, runtime_checkable
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypedDict
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -114,7 +116,7 @@ class Call:
     for the first token. `temperature`: None leaves it to the server; above 0, calls with different
     `seed` or `vote` never share a reply. `role`: the asking judge's; calls that differ only in it
     share a reply. `layer`: asks for the hidden state of the prompt's last token after this layer
-    instead of a reply (`HiddenStates`).
+    instead of a reply (`Backend.hidden`).
     """
 
     messages: Sequence[Message]
@@ -182,60 +184,64 @@ class Completion:
 _COMPLETION = TypeAdapter(Completion)
 
 
-class Backend(Protocol):
+class Backend(ABC):
     """A way to reach one model. Built as `Backend(name)` from the text behind `provider:`.
+
+    A backend has `identity` and `complete`; whatever else it does differently replaces a default
+    of this class.
 
     Attributes:
         modes: ways to ask for JSON that may work, best first; a single one is not tested.
         slots: most records in progress at once (None: no limit).
         seeded: whether a call's seed reaches the model; if not, none is recorded.
         method: the default method.
-
-    A model in this process has `in_process = True`: its calls cost nothing and have no time-out.
-    A decision model has `decides = True`: it answers only a prompt's typed question.
-
-    `complete` neither retries nor caches; for any fault of a server or engine it raises a
-    `BackendError`. A backend whose replies depend on more of a call than its cache key has
-    (messages, schema, sampling) has a method `key_parts(call)` that returns the rest.
+        in_process: the model is in this process: its calls cost nothing and have no time-out.
+        decides: it is a decision model, which answers only a prompt's typed question.
+        gives_states: whether it has `hidden`.
+        states_beside_replies: whether it gives replies as well; a server gives one or the other.
+        speaks_openai: it takes `request`, the settings of an OpenAI server.
+        adaptations: parts of a request that the server refuses, and what is sent instead (after
+            `errors.Adapted` the call is made again); replaced when they change.
     """
 
-    modes: tuple[Mode, ...]
-    slots: int | None
-    seeded: bool
-    method: Method
+    modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
+    slots: int | None = None
+    seeded: bool = True
+    method: Method = "structured"
+    in_process: bool = False
+    decides: bool = False
+    gives_states: bool = False
+    states_beside_replies: bool = False
+    speaks_openai: bool = False
+    adaptations: Mapping[str, str | int] = MappingProxyType({})
 
+    @abstractmethod
     def __init__(self, name: str) -> None: ...
 
+    @abstractmethod
     def identity(self) -> Mapping[str, str]:
         """What replies depend on: model, server (without secrets), hash of the weights."""
-        ...
 
+    @abstractmethod
     async def complete(self, call: Call, mode: Mode) -> Completion:
-        """One reply to one call."""
-        ...
+        """One reply to one call, neither retried nor cached; raises a `BackendError` for any fault
+        of a server or engine."""
 
-    async def aclose(self) -> None:
-        """Free the backend's resources."""
-        ...
+    @property
+    def batches_under_way(self) -> int:
+        """How many batches the provider is working on."""
+        return 0
 
+    def key_parts(self, call: Call) -> object:
+        """What replies depend on beside messages, schema and sampling, for the cache key."""
+        return None
 
-@runtime_checkable
-class Starting(Protocol):
-    """A backend whose server may have to be started first, which takes minutes."""
+    def limit(self, call: Call) -> int:
+        """Token limit of the reply, as sent to the server."""
+        return call.max_tokens
 
-    async def ready(self) -> None:
+    async def ready(self) -> None:  # noqa: B027 - most are ready
         """Wait until calls can be answered; not part of their time-outs. Raises Denied if never."""
-        ...
-
-
-@runtime_checkable
-class HiddenStates(Protocol):
-    """A backend that gives a prompt's hidden state, for a probe.
-
-    `states_beside_replies`: it gives replies as well; a server gives one or the other.
-    """
-
-    states_beside_replies: bool
 
     async def hidden(
         self, messages: Sequence[Message], layer: int = LAST_LAYER
@@ -245,34 +251,32 @@ class HiddenStates(Protocol):
         `layer` is 0 for the embeddings, -1 for the last layer, the only one of some backends. A
         server may normalise the numbers. Raises as `complete`.
         """
-        ...
+        raise NotImplementedError
 
+    async def listed(self) -> str | None:
+        """The entry of the server's list of models that calls go to, with what tells it from others
+        of its name; None if there is no such list, or it does not show it."""
+        return None
 
-@runtime_checkable
-class Taught(Protocol):
-    """A backend whose model may have been taught by labelled items."""
+    async def models(self) -> Collection[str]:
+        """The names in the server's list of models."""
+        return ()
+
+    @staticmethod
+    def installed() -> Sequence[str] | None:
+        """The names of models on this machine; None if the provider's are elsewhere."""
+        return None
 
     def taught_by(self) -> frozenset[str]:
-        """Their keys (`judge.calibration.labels.key_of`)."""
-        ...
+        """Keys of the labelled items that the model was taught by (`judge.calibration.labels`)."""
+        return frozenset()
 
     def taught_rubric(self) -> str | None:
-        """The digest of the rubric that they answer; None if it is not known."""
-        ...
+        """The digest of the rubric that the model was taught; None if there is none."""
+        return None
 
-
-@runtime_checkable
-class Adapting(Protocol):
-    """A backend that adapts requests to what its server refuses (`errors.Adapted`: ask again).
-
-    `adaptations`: what differs from the usual request, by parameter; replaced when it changes.
-    """
-
-    adaptations: Mapping[str, str | int]
-
-    def limit(self, call: Call) -> int:
-        """Token limit of the reply, as sent to the server."""
-        ...
+    async def aclose(self) -> None:  # noqa: B027 - most hold none
+        """Free the backend's resources."""
 
 
 def refuse_inner_layer(layer: int) -> None:

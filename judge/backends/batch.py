@@ -85,7 +85,7 @@ class BatchBackend(OpenAIBackend):
     """
 
     # Trying out another mode could take a day.
-    modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
+    modes = (Mode.JSON_SCHEMA,)
 
     def __init__(
         self, name: str, *, cache: ReplyCache | None, request: Request | None = None
@@ -140,8 +140,7 @@ class BatchBackend(OpenAIBackend):
                 batch.close()
 
     @property
-    def under_way(self) -> int:
-        """How many batches the provider is working on."""
+    def batches_under_way(self) -> int:
         return sum(batch.under_way for batch in self._batches)
 
     async def aclose(self) -> None:

@@ -20,10 +20,10 @@ import orjson
 
 from judge import errors
 from judge.backends.base import (
+    Backend,
     Call,
     Choice,
     Completion,
-    Method,
     Mode,
     Prompt,
     TypedQuestion,
@@ -244,7 +244,7 @@ def answered(
 # ---------------------------------------------------------------- backends
 
 
-class DecisionBackend:
+class DecisionBackend(Backend):
     """One decision model behind a server.
 
     `provider` is the user's word before the colon; `request`: other parts of a request that replies
@@ -252,10 +252,8 @@ class DecisionBackend:
     unchanged.
     """
 
-    modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
-    slots: int | None = None
     seeded = False
-    method: Method = "logprobs"
+    method = "logprobs"
     decides = True
 
     def __init__(

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from judge import errors
-from judge.backends.base import Call, Completion, Method, Mode
+from judge.backends.base import Backend, Call, Completion, Mode
 from judge.backends.chat import (
     count_of,
     counted_tokens,
@@ -50,17 +50,15 @@ _TRANSLATIONS: Mapping[str, type[errors.BackendError]] = {
 """By class name: langchain_core's errors, and those of a model for arguments it does not know."""
 
 
-class LangChainBackend:
+class LangChainBackend(Backend):
     """One LangChain chat model; JSON by tool call if the model has them, else asked for in words.
 
     Raises:
         UsageError: the model cannot be built.
     """
 
-    modes: tuple[Mode, ...] = (Mode.TOOLS, Mode.JSON)
-    slots: int | None = None
-    seeded: bool = False
-    method: Method = "structured"
+    modes = (Mode.TOOLS, Mode.JSON)
+    seeded = False
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -94,9 +92,6 @@ class LangChainBackend:
         except Exception as error:
             raise self._translated(error) from error
         return _completion(answer)
-
-    async def aclose(self) -> None:
-        return None
 
     def _translated(self, error: Exception) -> errors.BackendError:
         message = f"{type(error).__name__}: {scrubbed(error)}"

@@ -26,10 +26,10 @@ from judge.backends.adaptations import (
 )
 from judge.backends.base import (
     LAST_LAYER,
+    Backend,
     Call,
     Completion,
     Message,
-    Method,
     Mode,
     refuse_half_pairs,
     refuse_inner_layer,
@@ -108,7 +108,7 @@ class _Sent:
     body: bytes
 
 
-class OpenAIBackend:
+class OpenAIBackend(Backend):
     """One model behind an OpenAI-compatible server.
 
     Parts of a request that the server refuses are sent differently from then on (`Adaptations`).
@@ -119,10 +119,7 @@ class OpenAIBackend:
     """
 
     modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA, Mode.TOOLS, Mode.JSON, Mode.WORDS)
-    slots: int | None = None
-    seeded: bool = True
-    method: Method = "structured"
-    states_beside_replies = False
+    gives_states = speaks_openai = True
 
     def __init__(
         self, name: str, *, server: HttpServer | None = None, request: Request | None = None
@@ -150,7 +147,6 @@ class OpenAIBackend:
 
     @property
     def adaptations(self) -> AdaptationState:
-        """Parts of a request that the server does not accept, and what is sent instead."""
         return self._adaptations.kept
 
     @adaptations.setter
@@ -162,7 +158,6 @@ class OpenAIBackend:
         self._adaptations.state = self._adaptations.kept = state
 
     def limit(self, call: Call) -> int:
-        """Token limit of the reply, as sent to the server."""
         return self._adaptations.limit(call.max_tokens)
 
     def arguments(self, call: Call, mode: Mode) -> dict[str, Any]:
@@ -245,7 +240,7 @@ class OpenAIBackend:
     async def hidden(
         self, messages: Sequence[Message], layer: int = LAST_LAYER
     ) -> tuple[Sequence[float], int]:
-        """As `HiddenStates`: the vector of /embeddings, of length one if the server normalises."""
+        """The vector of /embeddings, of length one if the server normalises."""
         refuse_inner_layer(layer)
         refuse_half_pairs(Call(messages))
         request = {"model": self._name, "encoding_format": "float", **self.embedded(messages)}

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from judge import errors
-from judge.backends.base import Call, Completion, Method, Mode
+from judge.backends.base import Backend, Call, Completion, Method, Mode
 from judge.digest import digest
 from judge.problems import problems_of
 from judge.yamlfile import located, read_plain
@@ -108,13 +108,10 @@ class _Script(BaseModel):
 _KEYS = frozenset(key for part in (_Script, _Entry, _When) for key in part.model_fields)
 
 
-class ScriptedBackend:
+class ScriptedBackend(Backend):
     """Answers from a YAML file, the same way every time."""
 
     in_process = True
-    modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
-    slots: int | None = None
-    seeded: bool = True
 
     def __init__(self, name: str) -> None:
         path = Path(name)
@@ -136,7 +133,7 @@ class ScriptedBackend:
         )
         templates = (entry.reply for entry in entries if isinstance(entry.reply, str))
         self._renders = any("{{" in reply or "{%" in reply for reply in templates)
-        self.method: Method = self._script.method
+        self.method = self._script.method
 
     def key_parts(self, call: Call) -> object:
         """What this script's replies depend on beside the prompt."""
@@ -162,9 +159,6 @@ class ScriptedBackend:
             input_tokens=len(prompt) // 4,
             output_tokens=max(1, len(text) // 4),
         )
-
-    async def aclose(self) -> None:
-        return None
 
     def _entry(self, call: Call, prompt: str) -> _Entry:
         origin = _origin(call)

@@ -26,7 +26,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from judge.backends.base import Call, Message, Method, Mode
+from judge.backends.base import Call, Message, Mode
 from judge.backends.chat import openai_arguments
 from judge.backends.http import HttpResponse, HttpServer
 from judge.backends.openai import OpenAIBackend, Request, named_server
@@ -63,8 +63,8 @@ class VLLMBackend(OpenAIBackend):
         UsageError: VLLM_BASE_URL or VLLM_API_KEY cannot be used; or as `ModelServer`.
     """
 
-    modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA, Mode.JSON)
-    method: Method = "logprobs"
+    modes = (Mode.JSON_SCHEMA, Mode.JSON)
+    method = "logprobs"
 
     def __init__(self, name: str, *, request: Request | None = None) -> None:
         url = os.environ.get("VLLM_BASE_URL", "").strip()

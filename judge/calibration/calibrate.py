@@ -10,7 +10,6 @@ from itertools import chain
 
 from threadpoolctl import threadpool_limits
 
-from judge.backends.base import Taught
 from judge.calibration.controls import Controls, LabelLeak, controls_of, leak_of
 from judge.calibration.fit import LearningCurve, curve
 from judge.calibration.guarantee import decided, policy_of, refusal
@@ -155,8 +154,7 @@ def untaught(
     Raises:
         UsageError: a set that had items has none left.
     """
-    backends = [judge.client.backend for judge in judges]
-    keys = frozenset(key for b in backends if isinstance(b, Taught) for key in b.taught_by())
+    keys = frozenset(key for judge in judges for key in judge.client.backend.taught_by())
     if not keys:
         return sets
     rubric = judges[0].rubric

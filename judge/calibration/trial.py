@@ -6,7 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from judge.backends.base import HiddenStates
 from judge.calibration import controls
 from judge.calibration.controls import Controls, LabelLeak
 from judge.calibration.fit import Fit, fit
@@ -102,7 +101,7 @@ class CheckData:
         settings, backend = self.resources.settings, judge.client.backend
         votes, warm = self.drawn
         probed = settings.method == "probe"
-        states = isinstance(backend, HiddenStates) and backend.states_beside_replies
+        states = backend.states_beside_replies
         name = f"{judge.rubric.name} {variant}".strip()
         return await observe(
             judge,

@@ -20,7 +20,6 @@ from judge.backends.base import (
     Call,
     Completion,
     HiddenState,
-    HiddenStates,
     Message,
     Mode,
     Prompt,
@@ -91,8 +90,7 @@ class Client:
     ) -> None:
         self.spec, self.backend = spec, backend
         identity = dict(backend.identity())
-        self.remote = not getattr(backend, "in_process", False)
-        self.decides: bool = getattr(backend, "decides", False)
+        self.remote, self.decides = not backend.in_process, backend.decides
         self.floating = self.decides and bool(_FLOATING.search(spec.partition(":")[2]))
         # A `vllm:` server at an address may be anyone's.
         ours = not self.remote or (spec.startswith("vllm:") and "server" not in identity)
@@ -104,7 +102,6 @@ class Client:
             price=self.price,
             backoff=backoff,
             timeout=timeout,
-            remote=self.remote,
         )
         self.limit, self.counters = transport.limit, transport.counters
         self._served = ServedModel(
@@ -264,7 +261,7 @@ class Client:
             Unread: the server refused or cut the prompt.
             BackendError: as `ask`, and for a state of another width, which is not cached.
         """
-        if not isinstance(self.backend, HiddenStates):
+        if not self.backend.gives_states:
             raise UsageError(
                 f"{self.spec} gives no hidden states, which the `probe` method needs; use "
                 "--method structured or logprobs"

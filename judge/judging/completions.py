@@ -52,7 +52,7 @@ class Completions:
     ) -> None:
         self._transport, self._cache = transport, cache
         self._negotiation, self._served = negotiation, served
-        self._identity, self._key_parts = identity, getattr(backend, "key_parts", None)
+        self._identity, self._backend = identity, backend
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._unusable: set[str] = set()
 
@@ -124,7 +124,7 @@ class Completions:
                 "max_tokens": call.max_tokens,
                 "logprobs": call.logprobs,
                 "draw": None if call.steady else (call.seed, call.vote),
-                "backend": self._key_parts(call) if self._key_parts else None,
+                "backend": self._backend.key_parts(call),
                 **({} if call.layer is None else {"layer": call.layer}),
             }
         )

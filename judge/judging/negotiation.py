@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from judge.backends.adaptations import LEFT_OUT
-from judge.backends.base import Adapting, Backend, Call, Completion, Mode
+from judge.backends.base import Backend, Call, Completion, Mode
 from judge.cache import MemoryCache, ReplyCache
 from judge.digest import digest
 from judge.errors import BadRequest, ContextExceeded, Denied, UsageError
@@ -61,9 +61,8 @@ class Negotiation:
         identity: Mapping[str, Any],
     ) -> None:
         self._spec, self._cache = spec, cache
-        self._all = backend.modes
-        self._adapting = backend if isinstance(backend, Adapting) else None
-        self._usual = self._state()
+        self._all, self._backend = backend.modes, backend
+        self._usual = dict(backend.adaptations)
         self._key = digest({"kind": "mode", "identity": dict(identity)})
         self._single = len(backend.modes) == 1
         self._mode: Mode | None = backend.modes[0] if self._single else None
@@ -79,10 +78,6 @@ class Negotiation:
         self._noted: tuple[object, ...] = ()
         self.adaptations: Mapping[str, str | int] = self._changes()
 
-    def _state(self) -> dict[str, str | int]:
-        """What the backend sends differently from usual."""
-        return dict(self._adapting.adaptations) if self._adapting else {}
-
     def _remember(self, entry: Mapping[str, Any]) -> None:
         """Restore what an earlier run learnt; an entry of another form is ignored."""
         names = {str(mode): mode for mode in self._all}
@@ -91,14 +86,13 @@ class Negotiation:
             return
         self._mode = names.get(str(entry.get("mode"))) or self._mode
         self._modes = {name: names[mode] for name, mode in modes.items() if mode in names}
-        if self._adapting is not None:
-            self._adapting.adaptations = adaptations
+        self._backend.adaptations = adaptations
 
     def _entry(self) -> dict[str, Any]:
         return {
             "mode": self._mode and str(self._mode),
             "modes": {name: str(mode) for name, mode in sorted(self._modes.items())},
-            "adaptations": self._state(),
+            "adaptations": dict(self._backend.adaptations),
         }
 
     # ------------------------------------------------------------ modes
@@ -251,14 +245,12 @@ class Negotiation:
 
     def limit(self, call: Call) -> int:
         """Token limit of the call's reply, as sent to the server."""
-        if self._adapting is None or call.logprobs is not None:
-            return call.max_tokens
-        return self._adapting.limit(call)
+        return call.max_tokens if call.logprobs is not None else self._backend.limit(call)
 
     def sent(self, call: Call) -> Call:
         """The call with the temperature and seed that are sent (None: not sent), and the token
         limit."""
-        state: Mapping[str, Any] = self._adapting.adaptations if self._adapting else {}
+        state = self._backend.adaptations
         temperature = None if "temperature" in state else call.temperature
         seed, limit = None if "seed" in state else call.seed, self.limit(call)
         if (temperature, seed, limit) == (call.temperature, call.seed, call.max_tokens):
@@ -266,7 +258,8 @@ class Negotiation:
         return replace(call, temperature=temperature, seed=seed, max_tokens=limit)
 
     def _changes(self) -> dict[str, str | int]:
-        changes = {name: way for name, way in self._state().items() if self._usual.get(name) != way}
+        state = self._backend.adaptations
+        changes = {name: way for name, way in state.items() if self._usual.get(name) != way}
         modes = {str(mode) for mode in (*self._modes.values(), self._mode) if mode is not None}
         if not self._single and modes - {str(self._all[0])}:
             changes["mode"] = ", ".join(sorted(modes))
@@ -274,8 +267,7 @@ class Negotiation:
 
     def note_changes(self) -> None:
         """Store and report new adaptations; called after each reply."""
-        state = self._adapting.adaptations if self._adapting else None
-        noted = (state, self._version)
+        noted = (self._backend.adaptations, self._version)
         if noted == self._noted:
             return
         self._noted = noted

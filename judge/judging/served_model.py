@@ -13,7 +13,7 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from judge.backends.base import Backend, Completion
 from judge.cache import ReplyCache
@@ -28,16 +28,6 @@ _MAX_NAMES = 20
 
 _VERSION = re.compile(r"(?:[-@:](?:latest|v?\d[\d.-]*))?\Z")
 """What a provider adds to an alias: a date, a version, `latest`."""
-
-
-@runtime_checkable
-class Listing(Protocol):
-    """A backend whose server lists its models."""
-
-    async def listed(self) -> str | None:
-        """The listed model that calls go to, with what tells it from others of its name; None if
-        the list does not show it."""
-        ...
 
 
 class ServedModel:
@@ -69,7 +59,6 @@ class ServedModel:
         self.names: tuple[str, ...] = ()
         self.fingerprints: tuple[str, ...] = ()
         self.own, self.ready, self._counters = own, own, counters
-        self._decides = getattr(backend, "decides", False)
         self._spec, self._alias = spec, str(identity.get("model", ""))
         self._backend, self._cache, self._small_call = backend, cache, small_call
         self._entry = digest({"kind": "served model", "identity": dict(identity)})
@@ -108,7 +97,7 @@ class ServedModel:
 
     def _compare(self, name: str) -> None:
         models, profile = self._fitted
-        if models and name not in models and self._decides:
+        if models and name not in models and self._backend.decides:
             raise (Denied if self.names else UsageError)(
                 f"{profile} was calibrated on {', '.join(models)}, and {name} answers now: "
                 "calibrate again, or name the version"
@@ -132,7 +121,7 @@ class ServedModel:
             entry = self._cache.get(self._entry) if self._cache is not None else None
             earlier = (entry or {}).get("model")
             try:
-                model = await self._listed()
+                model = await self._backend.listed()
                 if model is None and isinstance(earlier, str):
                     model = await self._named()
                     model = earlier if self._stays(earlier, model) else model
@@ -148,9 +137,6 @@ class ServedModel:
             if model is not None:
                 self._take(model, stored=model == earlier)
             self.ready = True
-
-    async def _listed(self) -> str | None:
-        return await self._backend.listed() if isinstance(self._backend, Listing) else None
 
     def _stays(self, earlier: str, named: str | None) -> bool:
         """Whether a small call's reply names the model of the last run, which the list may have

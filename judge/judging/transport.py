@@ -18,10 +18,8 @@ from judge.backends.base import (
     Call,
     Choice,
     Completion,
-    HiddenStates,
     Mode,
     Prompt,
-    Starting,
     TypedQuestion,
     packed,
 )
@@ -121,7 +119,6 @@ class Transport:
         price: the model's (None: unknown); calls to a free model go on after `--max-cost`.
         backoff: seconds before the first retry.
         timeout: seconds until a call is given up; an engine in this process has none.
-        remote: whether calls go to a server.
 
     `canary` makes one small call, without retries; None for an engine of our own.
     """
@@ -135,17 +132,15 @@ class Transport:
         price: Price | None,
         backoff: float,
         timeout: float | None,
-        remote: bool,
     ) -> None:
         self.counters = Counters()
         self.limit = AdaptiveLimit(limit)
         self.price = price
         self._backend, self._budget, self._backoff = backend, budget, backoff
         self._free = price is not None and price.of(1, 1) == 0
-        self._decides: bool = getattr(backend, "decides", False)
-        self._starting = backend if isinstance(backend, Starting) else None
         self._timeout = timeout if backend.slots is None else None
-        self.canary = self._small_call if remote and self._timeout is not None else None
+        waits = self._timeout is not None and not backend.in_process
+        self.canary = self._small_call if waits else None
         self._outages = Outages(self.canary, backoff)
 
     async def send(
@@ -166,8 +161,7 @@ class Transport:
         while True:
             era, tries = 0, tries + 1
             try:
-                if self._starting is not None:
-                    await self._starting.ready()
+                await self._backend.ready()
                 async with self.limit.slot() as era:
                     self._budget.take(free=self._free)
                     self.counters.calls += 1
@@ -242,7 +236,6 @@ class Transport:
 
     async def _state(self, call: Call, layer: int) -> Completion:
         """The hidden state as the text of a completion, so that it is cached as replies are."""
-        assert isinstance(self._backend, HiddenStates)
         state, tokens = await self._backend.hidden(call.messages, layer)
         if not state or not all(map(math.isfinite, state)):
             text = f"the state after layer {layer} holds no numbers, or infinite ones"
@@ -254,7 +247,7 @@ class Transport:
             raise BadRequest(text, tokens=(tokens, 0)) from error
 
     def _sent(self, call: Call) -> tuple[str, ...]:
-        return call.sent(decides=self._decides)
+        return call.sent(decides=self._backend.decides)
 
     def _least_cost(self, price: Price, call: Call, completion: Completion) -> float:
         """Least cost of a reply by its length, in case the server reports too few tokens."""

@@ -8,21 +8,18 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import TypeVar
 
-from judge.backends.base import Call, Method, Mode, refuse_half_pairs
+from judge.backends.base import Backend, Call, refuse_half_pairs
 
 T = TypeVar("T")
 
 
-class InProcess:
+class InProcess(Backend):
     """A model that is loaded at the first call, as `_engine`. Calls run one at a time on one thread
     with the name `thread`."""
 
-    in_process = True
-    modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
-    slots: int | None = 1
-    seeded: bool = True
-    method: Method = "logprobs"
-    states_beside_replies = True
+    in_process = gives_states = states_beside_replies = True
+    slots = 1
+    method = "logprobs"
 
     def __init__(self, thread: str) -> None:
         self._worker = ThreadPoolExecutor(1, thread_name_prefix=thread)

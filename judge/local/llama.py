@@ -74,16 +74,12 @@ class LocalBackend(InProcess):
         self._context = context_tokens()
         self._decision = store.decision_type(self.weights)
         if self._decision is not None:
-            from judge.backends.decision_models import key_parts
-
             self.decides, self.states_beside_replies = True, False
-            self.key_parts = key_parts
         self._key = secrets.token_urlsafe(32)
         super().__init__("llama.cpp")
 
     @staticmethod
     def installed() -> Sequence[str]:
-        """The names of weights on this machine."""
         return [weights.short for weights in store.known().values() if store.path_of(weights)]
 
     def identity(self) -> Mapping[str, str]:
@@ -97,6 +93,13 @@ class LocalBackend(InProcess):
             "engine": f"llama.cpp/xllamacpp {version('xllamacpp')}",
         }
 
+    def key_parts(self, call: Call) -> object:
+        if not self.decides:
+            return None
+        from judge.backends.decision_models import key_parts
+
+        return key_parts(call)
+
     async def complete(self, call: Call, mode: Mode) -> Completion:
         """One reply. Cancelling stops the engine within one batch of prompt or one token."""
         return await self._on_thread(self._answer if self._decision is None else self._decide, call)
@@ -104,7 +107,7 @@ class LocalBackend(InProcess):
     async def hidden(
         self, messages: Sequence[Message], layer: int = LAST_LAYER
     ) -> tuple[Sequence[float], int]:
-        """As `HiddenStates`. The prompt is always evaluated anew, not taken from the cache."""
+        """As `Backend.hidden`. The prompt is always evaluated anew, not taken from the cache."""
         refuse_inner_layer(layer)
         return await self._on_thread(self._state, Call(messages))
 
@@ -125,7 +128,6 @@ class LocalBackend(InProcess):
         return frozenset(str(field.contents()).split()) if field else frozenset()
 
     def taught_rubric(self) -> str | None:
-        """The digest of the rubric that the adapter was taught; None if its file has none."""
         return store.noted(self.adapter, RUBRIC) if self.adapter else None
 
     @cached_property

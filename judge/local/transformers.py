@@ -74,7 +74,7 @@ class TransformersBackend(InProcess):
     async def hidden(
         self, messages: Sequence[Message], layer: int = LAST_LAYER
     ) -> tuple[Sequence[float], int]:
-        """As `HiddenStates`, for any layer; raises BadRequest for one that does not exist."""
+        """As `Backend.hidden`, for any layer; raises BadRequest for one that does not exist."""
         call = Call(messages, max_tokens=1, layer=layer)
         completion, state = await self._on_thread(self._answer, call)
         return state, completion.input_tokens

@@ -42,9 +42,9 @@ def _is_own(spec: str) -> bool:
     the engine."""
     provider = parse_model(spec)[0]
     exists = provider in providers()
-    return provider == "vllm" or (exists and getattr(factory(spec), "in_process", False))
+    return provider == "vllm" or (exists and factory(spec).in_process)
 
 
 def left_at_provider(clients: Iterable[Client]) -> int:
     """How many batches are still at the provider."""
-    return sum(getattr(client.backend, "under_way", 0) for client in clients)
+    return sum(client.backend.batches_under_way for client in clients)

@@ -212,8 +212,9 @@ def backend_of(spec: str, settings: Settings) -> Backend:
     provider, name = parse_model(spec)
     server = settings.servers.get(provider)
     if server is None:
-        kind: Callable[..., Backend] = factory(spec, settings.servers)
-        return kind(name, request=_request(settings)) if _speaks_openai(kind) else kind(name)
+        kind = factory(spec, settings.servers)
+        more: dict[str, Any] = {"request": _request(settings)} if kind.speaks_openai else {}
+        return kind(name, **more)
     from judge.backends.openai import OpenAIBackend, named_server
 
     table, variable = f"[servers.{provider}]", server.key_env or "no variable"
@@ -247,17 +248,17 @@ def model_names(provider: str, settings: Settings, seconds: float) -> list[str]:
         UsageError: the provider is unknown.
     """
     spec = f"{provider}:any"
-    kind: Any = None if provider in settings.servers else factory(spec)
-    if hasattr(kind, "installed"):
-        return list(kind.installed())
-    if kind is not None and not _speaks_openai(kind):
+    kind = None if provider in settings.servers else factory(spec)
+    if kind is not None and (names := kind.installed()) is not None:
+        return list(names)
+    if kind is not None and not kind.speaks_openai:
         return []
 
     async def listed() -> list[str]:
-        backend: Any = backend_of(spec, settings)
+        backend = backend_of(spec, settings)
         try:
             async with asyncio.timeout(seconds):
-                return sorted(await backend.models()) if hasattr(backend, "models") else []
+                return sorted(await backend.models())
         finally:
             await backend.aclose()
 
@@ -265,12 +266,6 @@ def model_names(provider: str, settings: Settings, seconds: float) -> list[str]:
         return asyncio.run(listed())
     except (JudgeError, TimeoutError, LookupError, TypeError, ValueError):
         return priced_models(provider)
-
-
-def _speaks_openai(kind: Any) -> bool:
-    """Whether a backend takes an OpenAI `Request`. Does not import OpenAI's backend, which other
-    backends do not need."""
-    return any(base.__module__ == "judge.backends.openai" for base in kind.__mro__)
 
 
 def _request(settings: Settings, server: Server | None = None) -> Request:
@@ -332,7 +327,7 @@ def refuse_unfit(settings: Settings, clients: Collection[Client]) -> None:
             f'[prices."{unpriced[0]}"]\ninput = 1.0   # USD for a million tokens\noutput = 2.0'
         )
     if settings.typed("reasoning_effort") and not any(
-        _speaks_openai(type(client.backend)) for client in clients
+        client.backend.speaks_openai for client in clients
     ):
         raise UsageError(
             "--reasoning-effort needs a model behind OpenAI's protocol (openai:..., or a server of "

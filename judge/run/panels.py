@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self, get_args
 
-from judge.backends.base import Method, Taught
+from judge.backends.base import Method
 from judge.errors import UsageError, writes_nothing
 from judge.judging.judge import Judge, Sampling
 from judge.judging.limits import Budget
@@ -340,7 +340,7 @@ class Resources:
             remedy = f"a model that writes (--model-for {rubric.name}=MODEL)"
             what = rubric.name if judge.method == "logprobs" else f"--method {judge.method}"
             raise UsageError(f"{what}: {writes_nothing(spec, remedy)}")
-        taught = client.backend.taught_rubric() if isinstance(client.backend, Taught) else None
+        taught = client.backend.taught_rubric()
         if taught not in (None, rubric.digest) and (spec, rubric.name) not in self._foreign:
             self._foreign.add((spec, rubric.name))
             _log.warning(

@@ -16,11 +16,10 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 from judge.backends import factory
-from judge.backends.base import Backend, Call, Mode, parse_model
+from judge.backends.base import Backend, Call, Completion, Mode, parse_model
 from judge.backends.reading import byte_count
 from judge.cache import ReplyCache
 from judge.configuration import user_file
@@ -275,8 +274,7 @@ class PlannedCalls:
         if tokens and not self.most:
             tokens = max(1, int(min(tokens, call.max_tokens) * REPLY_SHARE))
         draw = None if call.steady else (call.temperature, call.seed, call.vote)
-        parts = getattr(client.backend, "key_parts", None)
-        extra = parts(call) if parts else None
+        extra = client.backend.key_parts(call)
         key = hash(repr((client.spec, call.prompt.digest, call.logprobs, call.layer, draw, extra)))
         if key not in self.keys:
             self.keys.add(key)
@@ -357,6 +355,21 @@ class PlannedWork(Work):
         return None
 
 
+class AbsentBackend(Backend):
+    """Stands in for a model that is not set up here; it is never asked."""
+
+    seeded = False
+
+    def __init__(self, kind: type[Backend], url: str | None) -> None:
+        self.method, self.decides, self._url = kind.method, kind.decides, url
+
+    def identity(self) -> Mapping[str, str]:
+        return {"server": self._url} if self._url else {}
+
+    async def complete(self, call: Call, mode: Mode) -> Completion:
+        raise NotImplementedError
+
+
 def planned_client(
     spec: str, settings: Settings, cache: ReplyCache | None, budget: Budget
 ) -> Client:
@@ -373,15 +386,7 @@ def planned_client(
             raise
         _log.warning("judge: planned with %s, which is not set up here: %s", spec, error)
         kind = factory("openai:it" if server else spec)
-        absent = SimpleNamespace(
-            slots=None,
-            seeded=False,
-            method=kind.method,
-            modes=(Mode.JSON_SCHEMA,),
-            identity=lambda: {"server": server.url} if server else {},
-            decides=getattr(kind, "decides", False),
-        )
-        backend = cast(Backend, absent)
+        backend = AbsentBackend(kind, server.url if server else None)
     return Client(
         spec,
         backend,

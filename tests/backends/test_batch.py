@@ -197,13 +197,13 @@ async def test_a_server_that_stays_away_is_given_up_and_loses_nothing(
     async with opened(tmp_path) as backend:
         asking = asyncio.ensure_future(asked(backend, [call(1), call(2)]))
         await until(lambda: server.requests("poll") > 0)
-        assert backend.under_way == 1
+        assert backend.batches_under_way == 1
         server.away = True
         await asyncio.sleep(0.3)
         monkeypatch.setattr(batch, "PATIENCE_SECONDS", 0.5)
         for outcome in await asking:
             assert isinstance(outcome, errors.Unreachable) and not outcome.retryable
-        assert backend.under_way == 1
+        assert backend.batches_under_way == 1
     server.finish()
     async with opened(tmp_path) as backend:
         assert all(good(await asked(backend, [call(2), call(1)])))

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from itertools import count
 from typing import Any
 
-from judge.backends.base import Call, Completion, Method, Mode
+from judge.backends.base import Backend, Call, Completion, Method, Mode
 from judge.errors import BackendError
 from judge.judging.client import Client
 from judge.judging.judge import Judge
@@ -63,17 +63,13 @@ MANY = Rubric.from_text(
 """A rubric with five questions, the second one of three words."""
 
 
-class Answering:
+class Answering(Backend):
     """A backend that answers by its function, and notes the prompt of every call."""
-
-    modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
-    slots: int | None = None
-    seeded = True
 
     def __init__(self, name: str, answer: Answer, method: Method) -> None:
         self.name = name
         self.answer = answer
-        self.method: Method = method
+        self.method = method
         self.asked: list[Call] = []
         self._numbers = count()
 
@@ -95,9 +91,6 @@ class Answering:
             tokens = tuple((token, math.log(chance)) for token, chance in said)
             return Completion("", "length", first_token=tokens)
         return Completion(said if isinstance(said, str) else json.dumps(said))
-
-    async def aclose(self) -> None:
-        return None
 
 
 def client(name: str, answer: Answer, method: Method = "logprobs") -> Client:

@@ -15,7 +15,7 @@ import pytest
 from clients import Outcome, outcome_of
 
 from judge import errors
-from judge.backends.base import Call, Completion, Message, Method, Mode
+from judge.backends.base import Backend, Call, Completion, Message, Mode
 from judge.cache import ReplyCache
 from judge.errors import Unread
 from judge.judging.client import Client
@@ -38,13 +38,8 @@ Said = str | Completion | BaseException
 Script = Callable[[Call, int], Said]
 
 
-class Fake:
+class Fake(Backend):
     """A backend that says what `script(call, number)` gives, and notes every call."""
-
-    modes: tuple[Mode, ...] = (Mode.JSON_SCHEMA,)
-    slots: int | None = None
-    seeded: bool = True
-    method: Method = "structured"
 
     def __init__(self, name: str = "", *, script: Script, delay: float = 0.0) -> None:
         self.script, self.delay = script, delay
@@ -67,9 +62,6 @@ class Fake:
         if isinstance(said, BaseException):
             raise said
         return Completion(said, input_tokens=10, output_tokens=3) if isinstance(said, str) else said
-
-    async def aclose(self) -> None:
-        return None
 
 
 def one_by_one(*said: Said) -> Script:
@@ -659,7 +651,7 @@ async def test_what_is_no_distribution_is_not_read_and_not_kept(
 class States(Fake):
     """A server of hidden states; the script says each as its numbers."""
 
-    states_beside_replies = False
+    gives_states = True
 
     async def hidden(self, messages: Any, layer: int = -1) -> tuple[list[float], int]:
         self.calls.append(Call(messages))

@@ -14,7 +14,7 @@ import pytest
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 
-from judge.backends.base import Call, Completion, HiddenStates, Message, Mode, Origin
+from judge.backends.base import Call, Completion, Message, Mode, Origin
 from judge.errors import BadRequest, ContextExceeded, Denied, UsageError
 from judge.local import transformers as backends
 from judge.local.chat_template import prompt_tokens
@@ -214,7 +214,7 @@ def test_greedy_replies_are_the_librarys_own(backend: TransformersBackend, folde
 def test_hidden_states_are_those_of_the_last_token_alone(
     backend: TransformersBackend, folder: Path
 ) -> None:
-    assert isinstance(backend, HiddenStates)
+    assert backend.gives_states
     calls = [one for one in questions() if one.origin.record in ("s0", "s5")]
 
     async def asked(layer: int) -> list[Any]:
