@@ -64,7 +64,7 @@ class LookAhead:
         """Whether no further record need be read."""
         if len(self.items) >= MAX_LOOK_AHEAD:
             return True
-        sought = self._flags or self._paths or not self._askable
+        sought = self._flags or self._paths or self._by or not self._askable
         return not (sought or (self._search and self.first is None))
 
     def add(self, item: Record, record: Record, *, asked: bool) -> None:

@@ -244,6 +244,12 @@ def test_a_field_that_spreads_nothing_is_refused(typed: Typed) -> None:
     assert b"--by land: no record has this field" in done.stderr
 
 
+def test_the_first_record_may_lack_the_field(typed: Typed) -> None:
+    typed.write("many.jsonl", [ROW, {**ROW, "id": 2}, {**ROW, "id": 3, "land": "Peru"}])
+    assert len(countries(typed, *MAP, "--by", "land")) == 3
+    assert len(countries(typed, *MAP, "--sample", "2", "--by", "land")) == 2
+
+
 def test_two_fields_of_one_name_are_no_value(typed: Typed) -> None:
     typed.write("a.jsonl", [{**ROW, "land": "x", "Land": "y"}, {**ROW, "id": 2, "land": "x"}])
     words = ("validate", "a.jsonl", *NORM, *MAP, "--by", "land", "-o", "o.jsonl")
