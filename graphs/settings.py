@@ -16,12 +16,12 @@ class StorySettings(Options):
     """Requirements on stories."""
 
     keep_dropped: bool = judging(
-        "With --repair: a story passes if its remaining values do, as in CQ-Bench.",
+        "A repaired story passes if its remaining values do, as in CQ-Bench.",
         default=False,
         needs="repair",
     )
     one_pass: bool = judging(
-        "With --repair: go on after a rewrite, and do not make its check again, as in CQ-Bench.",
+        "Go on after a rewrite, and do not make its check again, as in CQ-Bench.",
         default=False,
         needs="repair",
     )

@@ -132,14 +132,7 @@ def command(
     format: opt.Format = None,
     limit: opt.Limit = None,
     sample: opt.Sample = None,
-    by: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="With --sample: draw evenly from the values of this field; repeatable.",
-            metavar="FIELD",
-            rich_help_panel=opt.INPUT,
-        ),
-    ] = None,
+    by: opt.EvenBy = None,
     overwrite: opt.Overwrite = False,
 ) -> None:
     """Ask people the questions that judges are asked.

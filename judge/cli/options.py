@@ -78,7 +78,14 @@ ByField = Annotated[
         rich_help_panel=INPUT,
     ),
 ]
-
+EvenBy = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="With --sample: draw evenly from the values of this field; repeatable.",
+        metavar="FIELD",
+        rich_help_panel=INPUT,
+    ),
+]
 BySlice = Annotated[
     list[str] | None,
     typer.Option("--by", metavar="FIELD", help="Tables by this field, too; repeatable."),

@@ -27,7 +27,7 @@ def command(
     format: opt.Format = None,
     limit: opt.Limit = None,
     sample: opt.Sample = None,
-    by: opt.ByField = None,
+    by: opt.EvenBy = None,
 ) -> None:
     """Estimate the calls, tokens and cost of a run.
 

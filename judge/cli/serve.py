@@ -32,7 +32,11 @@ question is answered by the same model without calibration. docs/explain/decisio
 """
 
 
-@opt.with_settings("profile", "model", "cache", "cache_dir")
+@opt.with_settings(
+    *("profile", "model", "cache", "cache_dir"),
+    profile="Profile from `judge calibrate`.",
+    model="Model of the profile. [default: the embedded local model]",
+)
 def command(
     settings: Settings,
     port: Annotated[

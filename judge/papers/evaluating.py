@@ -28,7 +28,7 @@ from judge.run.profiles import NO_PROFILE
 from judge.run.report import Report
 from judge.run.run import run
 from judge.run.task import RunInfo, Task, Watcher, fingerprint
-from judge.settings import Settings
+from judge.settings import Settings, flag
 from judge.verdict import AnswerOutcome, Verdict
 from judge.version import __version__
 from judge.workflows import Context, Work
@@ -101,8 +101,9 @@ def _resources(
         if settings.typed("rubric"):
             asks = f"{benchmark.name} asks by its tasks: --task FILE"
             raise UsageError(f"--rubric {settings.rubric[0]} is for benchmarks of judges; {asks}")
-        if settings.typed("profile") and settings.profile != NO_PROFILE:
-            raise UsageError(f"--profile {settings.profile} is for judges, and no judge is asked")
+        for name in ("profile", "votes", "vote_temperature", "cheap_model", "abstain_margin"):
+            if settings.typed(name) and (value := getattr(settings, name)) != NO_PROFILE:
+                raise UsageError(f"{flag(name)} {value} is for judges, and no judge is asked")
         settings = settings.model_copy(update={"rubric": (), "profile": NO_PROFILE})
     if len(settings.model) != 1:
         raise UsageError("name the one model that is measured: --model PROVIDER:MODEL")

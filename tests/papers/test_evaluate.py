@@ -353,6 +353,9 @@ def test_a_rubric_or_a_benchmark_that_would_not_be_asked_is_refused(
     assert "--rubric relevance is for benchmarks of judges; normad asks by its tasks" in told
     code, out, told = asked.text(*ASK, "--profile", "p.json")
     assert (code, out) == (2, "") and "--profile p.json is for judges" in told
+    for words in (("--votes", "3"), ("--abstain-margin", "0.1"), ("--cheap-model", ASK[-1])):
+        code, out, told = asked.text(*ASK, *words)
+        assert (code, out) == (2, "") and f"{' '.join(words)} is for judges" in told, told
     # Variables and files serve many runs.
     plain = asked.text(*ASK)[:2]
     monkeypatch.setenv("JUDGE_RUBRIC", "relevance")
