@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Generator, Iterable, Sequence, Sized
 from contextlib import aclosing, closing
-from importlib import import_module
 from itertools import cycle
 from os import PathLike
 from pathlib import Path
@@ -22,20 +21,18 @@ from judge.arguments import (
     in_memory,
     index_of,
     inputs,
-    refuse_existing,
     settings_and_rubrics,
     source_of,
     sources_of,
     texts,
-    with_profile,
 )
-from judge.backends import default_judge
-from judge.configuration import refuse_stray
 from judge.errors import JudgeError, Unavailable, UsageError
 from judge.judgement import IndexRow, Judgement
+from judge.measuring import acalibrate, agreement, calibrate
+from judge.profile import load_profile
 from judge.questions.rubric import Rubric
 from judge.records.lines import Line, Lines
-from judge.records.read import input_files
+from judge.report.files import export, make_table, report
 from judge.results import Judgements, Results
 from judge.run.job import Job, files_of, outputs_of
 from judge.run.models import model_names
@@ -47,87 +44,34 @@ from judge.run.summary import Summary
 from judge.run.task import Progress, Watcher
 from judge.run.validate import validate as run_validation
 from judge.settings import Settings
-from judge.workflows.load import load_workflow, workflow_names
 
 if TYPE_CHECKING:
-    from judge.measuring import acalibrate, agreement, calibrate
-    from judge.profile import load_profile
     from judge.report.compare import Comparison
-    from judge.report.files import Written, export, report
-    from judge.report.sheet import write_sheet
-    from judge.run.corrected import CorrectedRate
     from judge.run.plan import Plan
-    from judge.web.label import label
-    from judge.web.review import review
 
 __all__ = [
-    "CorrectedRate",
     "Job",
     "Judgement",
     "Judgements",
-    "Plan",
     "Progress",
     "Report",
     "Results",
     "Rubric",
     "Summary",
     "Watcher",
-    "Written",
     "acalibrate",
     "agreement",
-    "asks_model",
-    "avalidate",
     "calibrate",
-    "compare",
-    "default_judge",
     "export",
     "files_of",
-    "input_files",
-    "label",
     "load_profile",
-    "load_results",
-    "load_workflow",
     "model_names",
     "outputs_of",
-    "plan",
-    "plan_job",
-    "refuse_existing",
-    "refuse_stray",
     "replacements",
     "report",
-    "review",
-    "rubrics",
-    "run",
-    "validate",
-    "validate_to",
-    "with_profile",
-    "workflow_names",
-    "write_sheet",
 ]
 
-_ELSEWHERE = {
-    "CorrectedRate": "judge.run.corrected",
-    "Plan": "judge.run.plan",
-    "Written": "judge.report.files",
-    "acalibrate": "judge.measuring",
-    "agreement": "judge.measuring",
-    "calibrate": "judge.measuring",
-    "export": "judge.report.files",
-    "label": "judge.web.label",
-    "load_profile": "judge.profile",
-    "report": "judge.report.files",
-    "review": "judge.web.review",
-    "write_sheet": "judge.report.sheet",
-}
-"""Names that are loaded on first use; a run needs none of them."""
-
 _log = logging.getLogger(__name__)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _ELSEWHERE:
-        raise AttributeError(f"module 'judge.api' has no attribute {name!r}")
-    return getattr(import_module(_ELSEWHERE[name]), name)
 
 
 def validate(
@@ -266,8 +210,6 @@ def run(job: Job, settings: Settings, watcher: Watcher) -> Report:
     summary. Raises as `validate_to`."""
     report = run_validation(job, settings, watcher)
     if job.table is not None and job.out is not None and report.finished:
-        from judge.report.files import make_table
-
         try:
             make_table(job.out, job.table)
         except JudgeError as error:

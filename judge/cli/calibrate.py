@@ -146,11 +146,12 @@ def command(
     """
     opt.need_calibrate("judge calibrate")
     from judge import api
+    from judge.arguments import refuse_existing
     from judge.cli.progress import steps
     from judge.cli.summary import announce
     from judge.cli.tables import print_calibration
 
-    api.refuse_existing("-o", out, overwrite, is_folder=True)
+    refuse_existing("-o", out, overwrite, is_folder=True)
     announce(settings, profiled=False, quiet=quiet)
     # SIGTERM ends it like Ctrl-C. SIGINT is set, too: a script's `&` starts it with SIGINT ignored.
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -62,7 +62,7 @@ def command(
         raise UsageError("judge compare: name at least two runs, RUN_A RUN_B")
     if form != "dots" and figure is None:
         raise UsageError(f"--form {form} needs a figure: name one with --figure")
-    from judge.api import refuse_existing
+    from judge.arguments import refuse_existing
 
     refuse_existing("--figure", figure, overwrite, sources=runs)
     comparison = compare(runs, paper=paper, by=by or ())

@@ -142,14 +142,15 @@ def command(
     spread over verdicts and probabilities; weights in the labels keep estimates unbiased.
     """
     sources = opt.record_files(inputs, context, out)
-    from judge import api
-    from judge.web.label import calibrate_command
+    from judge.api import Job
+    from judge.report.sheet import write_sheet
+    from judge.web.label import calibrate_command, label
 
     if (out is None) == (sheet is None):
         raise UsageError("name -o LABELS.jsonl for a page, or --sheet FILE.csv for a sheet")
     if by and sample is None:
         raise UsageError("--by needs --sample, the number of records to draw evenly by it")
-    job = api.Job(
+    job = Job(
         inputs=sources,
         format=format,
         limit=limit,
@@ -165,7 +166,7 @@ def command(
             what, needed = ("sheet", "--sheet") if sheet is None else ("page", "-o")
             raise UsageError(f"{flag} is for a {what}: it needs {needed}")
     if out is not None:
-        outcome = api.label(
+        outcome = label(
             out,
             job,
             settings,
@@ -177,7 +178,7 @@ def command(
         _exit(outcome)
         return
     assert sheet is not None
-    written = api.write_sheet(
+    written = write_sheet(
         sheet,
         job,
         settings,

@@ -172,7 +172,7 @@ def parsed(function: Function) -> Callable[..., None]:
 
     def command(context: typer.Context, help_all: bool, **values: Any) -> None:
         settings = _resolved({name: values.pop(name) for name in names})
-        from judge.api import refuse_stray
+        from judge.configuration import refuse_stray
 
         # A command without --no-cache asks no model.
         suits = "engine" in names or "cache" not in names
@@ -285,7 +285,8 @@ def record_files(
 ) -> list[str]:
     """Like `inputs_or_stdin`, with folders and patterns replaced by their files, except what a run
     with these outputs writes there."""
-    from judge.api import input_files, outputs_of
+    from judge.api import outputs_of
+    from judge.records.read import input_files
 
     return input_files(inputs_or_stdin(inputs, context), outputs_of(*outputs))
 

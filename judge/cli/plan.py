@@ -10,7 +10,7 @@ from judge.cli import options as opt
 from judge.cli.printing import print_lines, print_message
 
 if TYPE_CHECKING:
-    from judge.api import Plan
+    from judge.run.plan import Plan
     from judge.settings import Settings
 
 EPILOG = """\b

@@ -40,9 +40,9 @@ def command(
     The answers are kept in OUT as a person's checks, which decide: gates, build and report count
     them.
     """
-    from judge import api
+    from judge.web.review import review
 
-    outcome = api.review(
+    outcome = review(
         out,
         settings,
         failed=failed,

@@ -52,7 +52,7 @@ def command(
     """
     if settings.profile in (None, "none"):
         raise UsageError("judge serve needs --profile: what judge calibrate -o wrote")
-    from judge.api import with_profile
+    from judge.arguments import with_profile
     from judge.web.serve import serve
 
     settings, brings = with_profile(settings)

@@ -39,15 +39,17 @@ def announce(settings: Settings, *, profiled: bool = True, quiet: bool) -> None:
         UsageError: no model is named, and no local engine is installed.
         JudgeError: the model cannot be fetched.
     """
-    from judge import api
-
     if profiled:
-        settings, lines = api.with_profile(settings)
+        from judge.arguments import with_profile
+
+        settings, lines = with_profile(settings)
         for line in () if quiet else lines:
             print_message(shortened(line, MAX_LENGTH))
     if settings.model:
         return
-    model = api.default_judge()
+    from judge.backends import default_judge
+
+    model = default_judge()
     if model.is_missing():
         from judge.cli.progress import steps
 

@@ -20,7 +20,7 @@ def list_() -> None:
 
     Example: judge workflows list
     """
-    from judge.api import load_workflow, workflow_names
+    from judge.workflows.load import load_workflow, workflow_names
 
     workflows = {name: load_workflow(name) for name in workflow_names()}
     rows = [(n, w.title, ", ".join((*w.checks, *w.counted))) for n, w in workflows.items()]
@@ -41,7 +41,7 @@ def draw(
 
     Example: judge workflows draw graph.py:builder > graph.mmd
     """
-    from judge.api import load_workflow
+    from judge.workflows.load import load_workflow
 
     generator = plugins.load("judge.generators", name)
     workflow = load_workflow(name) if generator is None else generator.workflow

@@ -127,7 +127,7 @@ def test_an_unexpected_error_has_its_own_exit_code(
         raise ZeroDivisionError("with sk-secret-secret-secret")
 
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-secret-secret")
-    monkeypatch.setattr("judge.api.workflow_names", broken)
+    monkeypatch.setattr("judge.workflows.load.workflow_names", broken)
     code, out, told = typed.text("workflows", "list")
     assert (code, out, told.count("\n")) == (70, "", 1)
     assert "ZeroDivisionError: with [secret]. Please report it with" in told

@@ -61,7 +61,7 @@ def command(
 
     if out.suffix != ".gguf":
         raise UsageError(f"-o {out}: name a file that ends in .gguf")
-    from judge.api import refuse_existing
+    from judge.arguments import refuse_existing
 
     refuse_existing("-o", out, overwrite)
     if len(settings.ask) > 1:

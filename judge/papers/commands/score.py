@@ -60,7 +60,7 @@ def command(
 ) -> None:
     """Score existing answers by a paper's benchmark."""
     opt.need_calibrate("judge score")
-    from judge.api import refuse_existing
+    from judge.arguments import refuse_existing
     from judge.run.output import refuse_ending
 
     refuse_existing("-o", out, overwrite, sources=[answers, *(gold or ())])
