@@ -9,17 +9,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from judge.errors import UsageError, unwritable
 from judge.locking import lock
-from judge.records import dump, read
+from judge.records import Record, dump, read
 from judge.records.answers import scalar_text
 from judge.records.base import LabelError, key_for, own_id
-from judge.records.fields import object_of
-from judge.records.labels.items import LabelledItem
+from judge.records.labels.items import Annotation, LabelledItem
 from judge.records.labels.own import OwnByFields, label_key
 from judge.records.lines import MAX_OUTPUT_LINE, parsed
 from judge.run.output import real, sync_folder
@@ -31,15 +30,6 @@ class Place(NamedTuple):
     record: str
     check: str
     number: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class PersonAnswer:
-    """A person's answer, the reason, if one was given, and the words of the question, if known."""
-
-    answer: str
-    why: str = ""
-    asked: str = ""
 
 
 class AnswerFile:
@@ -59,7 +49,8 @@ class AnswerFile:
 
     def __init__(self, path: Path, annotator: str, id_column: str | None = None) -> None:
         self.path, self.annotator, self._id_column = path, annotator, id_column
-        self.given: dict[str, dict[Place, PersonAnswer]] = {annotator: {}}
+        self.given: dict[str, dict[Place, Annotation]] = {annotator: {}}
+        self._form = OwnByFields(None, path.parent)
         self._end = 0
         self._records: dict[str, str] = {}
         if not path.parent.is_dir():
@@ -84,7 +75,7 @@ class AnswerFile:
                 raise UsageError(message)
 
     @property
-    def own(self) -> Mapping[Place, PersonAnswer]:
+    def own(self) -> Mapping[Place, Annotation]:
         """The current answers of `annotator`."""
         return self.given[self.annotator]
 
@@ -116,36 +107,37 @@ class AnswerFile:
                 self._end += len(line)
                 self._take(parsed(line) or {})
 
-    def _take(self, fields: Mapping[str, Any]) -> None:
+    def _take(self, fields: dict[str, Any]) -> None:
         try:
-            labels = object_of(fields.get("labels") or {}, "labels")
-            annotators = object_of(fields.get("annotators") or {}, "annotators")
-            about = {name: object_of(part, name) for name, part in annotators.items()}
+            items = list(self._form.items(Record(str(self.path), 0, fields), fields))
         except LabelError:
             return  # Another program's line; who opens the file next is told of it.
         record = label_key(fields)
         if (id := self._id(fields)) is not None:
             self._records[id] = record
-        for check, answers in labels.items():
-            for annotator, answer in answers.items() if isinstance(answers, dict) else ():
-                standing = self.given.setdefault(annotator, {})
-                for place in [p for p in standing if p[:2] == (record, check)]:
-                    # The line repeats the answers to other entries; these keep their order.
-                    if _at(answer, place.number) != standing[place].answer:
-                        del standing[place]
-                own = about.get(annotator, {})
-                texts = (own.get(name) for name in ("why", "asked"))
-                why, asked = (t.get(check) if isinstance(t, dict) else None for t in texts)
-                numbers = range(1, len(answer) + 1) if isinstance(answer, list) else (0,)
-                for place in (Place(record, check, number) for number in numbers):
-                    if (text := _at(answer, place.number)) is not None:
-                        told = (_at(part, place.number) or "" for part in (why, asked))
-                        standing[place] = PersonAnswer(text, *told)
+        answers: dict[tuple[str, str], dict[Place, Annotation]] = {
+            (check, annotator): {}
+            for check, by_annotator in fields["labels"].items()
+            for annotator in (by_annotator if isinstance(by_annotator, dict) else ())
+        }
+        for item in items:
+            for one in item.annotations:
+                texts = {"why": one.why or "", "asked": one.asked or ""}
+                answer = replace(one, answer=item.spelt(one.answer), **texts)
+                by_place = answers.setdefault((item.check, one.annotator), {})
+                by_place[Place(record, item.check, item.number)] = answer
+        for (check, annotator), new in answers.items():
+            standing = self.given.setdefault(annotator, {})
+            for place in [p for p in standing if p[:2] == (record, check)]:
+                # The line repeats the answers to other entries; these keep their order.
+                if place not in new or new[place].answer != standing[place].answer:
+                    del standing[place]
+            standing |= new
 
     def put(
         self,
         place: Place,
-        answer: PersonAnswer | None,
+        answer: Annotation | None,
         fields: Mapping[str, Any],
         entries: int = 0,
         weight: float | None = None,
@@ -203,12 +195,3 @@ class AnswerFile:
             os.fsync(file.fileno())
         if new:
             sync_folder(self.path)
-
-
-def _at(content: Any, number: int) -> str | None:
-    """An answer as text; in a list, the one with this number."""
-    if isinstance(content, list):
-        content = content[number - 1] if 0 < number <= len(content) else None
-    elif number:
-        return None
-    return scalar_text(content) or None

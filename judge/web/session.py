@@ -17,7 +17,7 @@ from judge.records.labels.own import label_key
 from judge.records.lines import Line
 from judge.report.sheet import PersonQuestion
 from judge.verdict import Verdict
-from judge.web.answers import AnswerFile, PersonAnswer, Place
+from judge.web.answers import AnswerFile, Place
 
 UNSURE = "unsure"
 """An answer that every question offers; it decides nothing."""
@@ -112,7 +112,7 @@ class Session:
     closing: Callable[[], Sequence[tuple[str, str]]] = tuple
     notes: Sequence[str] = ()
     current: int | None = field(init=False)
-    back: PersonAnswer | None = None
+    back: Annotation | None = None
     """The answer that was taken back, to the question that is shown again."""
     latest: int | None = None
     """The question that was answered last on this page."""
@@ -137,7 +137,8 @@ class Session:
         if not -1 <= choice < len(answers):
             raise UsageError("the question has no such answer")
         asked = self.questions[number].rubric.question
-        self._put(number, PersonAnswer(answers[choice], why.strip(), asked))
+        answer = Annotation(self.answers.annotator, answers[choice], why=why.strip(), asked=asked)
+        self._put(number, answer)
         self.latest, self.back = number, None
         self.current = self._next()
 
@@ -157,7 +158,7 @@ class Session:
             self.current = numbers[last]
             self._put(self.current, None)
 
-    def _put(self, number: int, answer: PersonAnswer | None) -> None:
+    def _put(self, number: int, answer: Annotation | None) -> None:
         question = self.questions[number]
         self.answers.put(
             self.places[number], answer, question.fields, question.entries, question.weight
@@ -187,9 +188,7 @@ class Session:
                 place.check,
                 place.number,
                 annotations=tuple(
-                    Annotation(annotator, given[place].answer, asked=given[place].asked)
-                    for annotator, given in self.answers.given.items()
-                    if place in given
+                    given[place] for given in self.answers.given.values() if place in given
                 ),
                 weight=question.weight or 1.0,
             )

@@ -17,7 +17,7 @@ from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.questions.rubric import Rubric
 from judge.records import Record
-from judge.records.labels import LabelledItem, read_labels
+from judge.records.labels import Annotation, LabelledItem, read_labels
 from judge.records.labels.own import label_key
 from judge.report.sheet import PersonQuestion
 from judge.run.decisions import Decisions, decide
@@ -25,7 +25,7 @@ from judge.run.job import Job
 from judge.run.output import Sink
 from judge.stats.intervals import score_limits
 from judge.web import label, page_server, review
-from judge.web.answers import AnswerFile, PersonAnswer, Place
+from judge.web.answers import AnswerFile, Place
 from judge.web.figures import among_people, half_width, progress
 from judge.web.page_server import keys
 from judge.web.session import PageQuestion, Session
@@ -213,24 +213,24 @@ def test_answers_of_two_people_stand_as_they_were_given_last(tmp_path: Path) -> 
     fields = {"id": "r", "text": "One.", "values": ["a", "b", "c"], "label": "red"}
     ann.refresh()
     place = Place(label_key(fields), "says", 2)
-    ann.put(place, PersonAnswer("yes", "so"), fields, entries=3)
+    ann.put(place, Annotation("ann", "yes", why="so"), fields, entries=3)
     bo.refresh()
-    bo.put(place, PersonAnswer("no"), fields, entries=3)
-    ann.put(place._replace(number=3), PersonAnswer("no"), fields, entries=3, weight=2.5)
-    ann.put(place, PersonAnswer("unsure"), fields, entries=3)
+    bo.put(place, Annotation("bo", "no"), fields, entries=3)
+    ann.put(place._replace(number=3), Annotation("ann", "no"), fields, entries=3, weight=2.5)
+    ann.put(place, Annotation("ann", "unsure"), fields, entries=3)
     assert [p.number for p in ann.own] == [3, 2], "the last one is taken back first"
     bo.put(place, None, fields, entries=3)
     with path.open("ab") as file:
         file.write(b'{"id": "r", "labels": {"says": {"ann": [')
     again = AnswerFile(path, "ann")
-    again.put(place._replace(number=1), PersonAnswer("yes"), fields, entries=3)
+    again.put(place._replace(number=1), Annotation("ann", "yes"), fields, entries=3)
     assert answers_in(path) == {
         ("r", 1): {"ann": "yes"},
         ("r", 2): {"ann": "unsure"},
         ("r", 3): {"ann": "no"},
     }
     assert AnswerFile(path, "ann").given == {**again.given, "bo": {}}
-    again.put(place, PersonAnswer("no", asked="Is {{ value }} there?"), fields, entries=3)
+    again.put(place, Annotation("ann", "no", asked="Is {{ value }} there?"), fields, entries=3)
     labels = [item for item in read_labels(str(path)) if isinstance(item, LabelledItem)]
     questions = {item.number: item.annotations[0].asked for item in labels}
     assert questions == {1: None, 2: "Is {{ value }} there?", 3: None}, "each answer has its own"
@@ -639,7 +639,7 @@ def test_what_people_take_back_is_open_again(tmp_path: Path) -> None:
     )
 
     def verdict(annotator: str, answer: str | None) -> tuple[str, int]:
-        given = PersonAnswer(answer) if answer else None
+        given = Annotation(annotator, answer) if answer else None
         place = Place(label_key(fields), "polite")
         AnswerFile(file, annotator).put(place, given, fields)
         decide(tmp_path / "o.jsonl", Decisions(file, lambda _: polite), {})
