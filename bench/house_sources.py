@@ -30,7 +30,7 @@ NO_LINES = frozenset(
     (
         "judge/records/labels/forms.py:_fastchat_pair",  # a column of FastChat's: the model's name
         "judge/records/labels/forms.py:_fastchat_single",
-        "judge/settings.py:CoreSettings._columns",  # a name that a user gives a column
+        "judge/options.py:_columns",  # a name that a user gives a column
     )
 )
 """Functions that look up the key "judge" in something other than an output line."""

@@ -3,12 +3,16 @@ package."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+from unicodedata import normalize
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+
+from judge.model_tables import StepModel
 
 if TYPE_CHECKING:
     from judge.questions.rubric import Rubric
@@ -41,27 +45,113 @@ class Option:
     needs: str = ""
 
 
-def setting(
-    help: str,
-    *,
-    default: Any = None,
-    unset: str = "",
-    group: str = "",
-    short: str | None = None,
-    metavar: str | None = None,
-    harmless: bool = False,
-    decides: bool = False,
-    common: bool = False,
-    needs: str = "",
-    **bounds: Any,
-) -> Any:
-    """The field of a setting, with pydantic's bounds."""
-    option = Option(help, unset, group, short, metavar, harmless, decides, common, needs)
-    return Field(default, json_schema_extra={"option": option}, **bounds)  # type: ignore[dict-item]
+def setting(help: str, *, default: Any = None, **declared: Any) -> Any:
+    """The field of a setting, declared by an `Option`'s arguments and pydantic's bounds."""
+    ours = {name: declared.pop(name) for name in Option.__slots__ if name in declared}
+    option: Any = Option(help, **ours)
+    return Field(default, json_schema_extra={"option": option}, **declared)
 
 
 judging = partial(setting, group=JUDGING, decides=True)
 """A setting that can change a verdict."""
+
+
+class Options(BaseModel):
+    """Settings of one owner. An entry point in `judge.settings` adds a workflow's settings to the
+    others; they get flags, variables and keys of judge.toml in the same way."""
+
+    def own_rubrics(self) -> Sequence[Rubric]:
+        """Rubrics that replace built-in ones of the same name, or are asked besides."""
+        return ()
+
+
+# ---------------------------------------------------------------- types of settings
+
+_NEXT_MODEL = re.compile(r"\s*,\s*(?=\w[\w-]*:)")
+_NEXT_PAIR = re.compile(",(?=[^,=]+=)")
+
+
+def _in_tuple(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
+
+
+def _split(value: object) -> object:
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return value
+
+
+def _joined(value: object) -> object:
+    return _split(",".join(map(str, value)) if isinstance(value, list | tuple) else value)
+
+
+def _answers(value: object) -> object:
+    if isinstance(value, list | tuple):
+        value = str(value[0]) if len(value) == 1 else tuple(map(str, value))
+    return _split(value)
+
+
+def _models(value: object) -> object:
+    if isinstance(value, list | tuple):
+        return tuple(spec for text in value for spec in _NEXT_MODEL.split(str(text)))
+    return _split(value)
+
+
+def _each_once(names: Words) -> Words:
+    """A second vote of a model would be the same reply, counted twice."""
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{name} is named twice; --votes 2 asks each model twice")
+    return names
+
+
+def _pairs(value: object) -> object:
+    if isinstance(value, Mapping):
+        return tuple(f"{name}={column}" for name, column in value.items())
+    texts = value if isinstance(value, list | tuple) else [value]
+    pairs = (pair.strip() for text in texts for pair in _NEXT_PAIR.split(str(text)))
+    return tuple(pair for pair in pairs if pair)
+
+
+def _columns(pairs: Words) -> Words:
+    columns = _by_name(pairs, "NAME=COLUMN")
+    if "judge" in columns:
+        raise ValueError(f"judge={columns['judge']}: judge is reserved for the verdict")
+    return tuple(normalize("NFC", f"{name}={column}") for name, column in columns.items())
+
+
+def _models_by_step(value: object) -> object:
+    if isinstance(value, Mapping):
+        return value
+    texts = value if isinstance(value, list | tuple) else str(value).split(",")
+    pairs = (pair.strip() for pair in map(str, texts))
+    return _by_name([pair for pair in pairs if pair], "STEP=PROVIDER:MODEL")
+
+
+def _by_name(pairs: Sequence[str], form: str) -> dict[str, str]:
+    """The values of texts NAME=VALUE by name; raises ValueError if a name has two values."""
+    values: dict[str, str] = {}
+    for pair in pairs:
+        name, _, value = (part.strip() for part in pair.partition("="))
+        if not name or not value:
+            raise ValueError(f"{pair!r} is not {form}")
+        if values.setdefault(name, value) != value:
+            raise ValueError(f"{name} is named twice: {values[name]} and {value}")
+    return values
+
+
+def _share(value: object) -> object:
+    if value is None:
+        return None
+    number = (text := str(value).strip()).removesuffix("%")
+    try:
+        share = float(number) if number == text else share_of(number)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a share: type 0.9 or 90%") from None
+    if not 0 <= share <= 1:
+        hint = f"type {share / 100:g}" if 2 <= share <= 100 else "a share is from 0 to 1"
+        raise ValueError(f"{share:g}: {hint}")
+    return share
 
 
 def share_of(percent: str) -> float:
@@ -73,10 +163,28 @@ def share_of(percent: str) -> float:
     return round(float(percent) / 100, 12)
 
 
-class Options(BaseModel):
-    """Settings of one owner. An entry point in `judge.settings` adds a workflow's settings to the
-    others; they get flags, variables and keys of judge.toml in the same way."""
+Words = tuple[str, ...]
+WholeTexts = Annotated[Words, BeforeValidator(_in_tuple)]
+"""A single text is one of them, commas included."""
 
-    def own_rubrics(self) -> Sequence[Rubric]:
-        """Rubrics that replace built-in ones of the same name, or are asked besides."""
-        return ()
+Names = Annotated[Words, BeforeValidator(_split)]
+"""A single text may hold several, separated by commas."""
+
+NameList = Annotated[Words, BeforeValidator(_joined)]
+"""Each text may hold several, separated by commas."""
+
+AnswerNames = Annotated[Words, BeforeValidator(_answers)]
+"""A single text, or the only one of a list, may hold several, separated by commas."""
+
+ModelNames = Annotated[Words, BeforeValidator(_models), AfterValidator(_each_once)]
+"""A single text may hold several, separated by commas; in a list, by commas before PROVIDER:."""
+
+Columns = Annotated[Words, BeforeValidator(_pairs), AfterValidator(_columns)]
+"""NAME=COLUMN, each name once, with é as one character: a table, or texts, each of which may hold
+several pairs, separated by commas."""
+
+StepModels = Annotated[Mapping[str, StepModel], BeforeValidator(_models_by_step)]
+"""A table; from a flag or variable, texts STEP=PROVIDER:MODEL."""
+
+PassShare = Annotated[float | None, BeforeValidator(_share)]
+"""0.9, or 90%."""

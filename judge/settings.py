@@ -6,17 +6,15 @@ in the fingerprint are made from `Settings`.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_origin
-from unicodedata import normalize
 
-from pydantic import ConfigDict, PrivateAttr, ValidationInfo, create_model, field_validator
+from pydantic import ConfigDict, PrivateAttr, create_model, field_validator
 
 from judge import plugins
-from judge.model_tables import Price, Server, StepModel
+from judge.model_tables import Price, Server
 from judge.options import (
     CACHE,
     ENGINE,
@@ -25,16 +23,22 @@ from judge.options import (
     MODELS,
     TRACES,
     TRUST,
+    AnswerNames,
+    Columns,
+    ModelNames,
+    NameList,
+    Names,
     Option,
     Options,
+    PassShare,
+    StepModels,
+    WholeTexts,
+    Words,
     judging,
     setting,
-    share_of,
 )
 
 TOML = "judge.toml"
-_NEXT_MODEL = re.compile(r"\s*,\s*(?=\w[\w-]*:)")
-_NEXT_PAIR = re.compile(",(?=[^,=]+=)")
 PREFIX = "JUDGE_"
 
 _models = partial(setting, group=MODELS, metavar="PROVIDER:MODEL")
@@ -42,8 +46,6 @@ _choosing = partial(setting, group=JUDGING)
 _several = partial(_choosing, default=(), common=True)
 _engine = partial(setting, group=ENGINE)
 _limit = partial(setting, group=LIMITS)
-
-Words = tuple[str, ...]
 
 BETTER = "Which one is better?"
 """The question of `--compare` without `--ask`."""
@@ -57,20 +59,20 @@ class CoreSettings(Options):
 
     model_config = ConfigDict(extra="forbid")
 
-    model: Words = _models(
+    model: ModelNames = _models(
         "Model that judges; several make a panel.",
         default=(),
         unset="the embedded local model",
         short="-m",
         common=True,
     )
-    final_model: Words = _models(
+    final_model: ModelNames = _models(
         "Model that decides at the end of a workflow.", default=(), unset="the judge"
     )
     rewrite_model: str | None = _models(
         "Model that rewrites, with --repair.", unset="the judge", needs="repair"
     )
-    model_for: Mapping[str, StepModel] = _models(
+    model_for: StepModels = _models(
         "Model for one check or rewriter, such as insertion; repeatable. In judge.toml a table, "
         "which may also set a step's temperature.",
         default={},
@@ -101,32 +103,32 @@ class CoreSettings(Options):
         unset="by the record's fields",
         common=True,
     )
-    check: Words = _several(
+    check: Names = _several(
         "Make only this check: one of the workflow's, or any judging rubric; repeatable.",
     )
-    rubric: Words = _several(
+    rubric: Names = _several(
         "Your own rubric, by its path: replaces the built-in one of its name, or is asked as well; "
         "or a built-in rubric, by its name.",
         metavar="FILE|FOLDER|NAME",
     )
-    ask: Words = _several("Ask this question alone; repeatable.", metavar="QUESTION")
-    name: Words = _several("Name of an --ask, in their order.", metavar="NAME")
-    compare: Words = _several(
+    ask: WholeTexts = _several("Ask this question alone; repeatable.", metavar="QUESTION")
+    name: NameList = _several("Name of an --ask, in their order.", metavar="NAME")
+    compare: NameList = _several(
         "Ask which field is best, in both orders.",
         metavar="A,B",
     )
     tie: bool = _choosing("With --compare: allow a tie.", default=False)
-    test: Words = _choosing(
+    test: WholeTexts = _choosing(
         "Test without a model, as 'answer: {contains: refund}' or file.py:function; repeatable.",
         default=(),
         metavar="TEST",
     )
-    on: Words = _several(
+    on: Names = _several(
         "Field to show with --ask; repeatable.",
         unset="all but id, labels; with --compare only its",
         metavar="FIELD",
     )
-    answers: Words = _several(
+    answers: AnswerNames = _several(
         "Answers to --ask: labels, or scores such as 1-5.",
         unset="yes,no",
         metavar="A,B,...",
@@ -138,17 +140,17 @@ class CoreSettings(Options):
         alias="pass",
         common=True,
     )
-    gate: Words = _several(
+    gate: Names = _several(
         "Exit 1 unless it holds, as 'polite >= 0.9' or 'mean tone >= 4'; repeatable.",
         metavar="'CHECK >= X'",
     )
-    fail_under: float | None = _choosing(
+    fail_under: PassShare = _choosing(
         "Exit 1 if a smaller share of records pass (before repair).", common=True
     )
-    fail_under_repaired: float | None = _choosing(
+    fail_under_repaired: PassShare = _choosing(
         "Exit 1 if fewer than this share pass after --repair.", needs="repair"
     )
-    map: Words = judging(
+    map: Columns = judging(
         "Read this column as the field NAME; a.b is b within a; repeatable.",
         default=(),
         metavar="NAME=COLUMN",
@@ -296,101 +298,12 @@ class CoreSettings(Options):
         names = {name for name in Settings.model_fields if option(name).decides}
         return self.model_dump(mode="json", include=names)
 
-    @field_validator("ask", "test", mode="before")
-    @classmethod
-    def _whole(cls, value: object) -> object:
-        """A single text is one question, commas included."""
-        return (value,) if isinstance(value, str) else value
-
-    @field_validator(
-        *("model", "final_model", "check", "rubric", "on", "answers", "name", "compare", "gate"),
-        mode="before",
-    )
-    @classmethod
-    def _split(cls, value: object, info: ValidationInfo) -> object:
-        """A text may hold several values, separated by commas."""
-        if isinstance(value, list | tuple) and info.field_name == "answers":
-            value = str(value[0]) if len(value) == 1 else tuple(map(str, value))
-        if isinstance(value, list | tuple) and info.field_name in ("name", "compare"):
-            value = ",".join(map(str, value))
-        if isinstance(value, list | tuple) and info.field_name in ("model", "final_model"):
-            return tuple(spec for text in value for spec in _NEXT_MODEL.split(str(text)))
-        if isinstance(value, str):
-            return tuple(part.strip() for part in value.split(",") if part.strip())
-        return value
-
-    @field_validator("map", mode="before")
-    @classmethod
-    def _pairs(cls, value: object) -> object:
-        """A table, or texts, each of which may hold several pairs, separated by commas."""
-        if isinstance(value, Mapping):
-            return tuple(f"{name}={column}" for name, column in value.items())
-        texts = value if isinstance(value, list | tuple) else [value]
-        pairs = (pair.strip() for text in texts for pair in _NEXT_PAIR.split(str(text)))
-        return tuple(pair for pair in pairs if pair)
-
-    @field_validator("map")
-    @classmethod
-    def _columns(cls, pairs: Words) -> Words:
-        """NAME=COLUMN, each name once, with é as one character."""
-        columns = _by_name(pairs, "map")
-        if "judge" in columns:
-            raise ValueError(f"judge={columns['judge']}: judge is reserved for the verdict")
-        return tuple(normalize("NFC", f"{name}={column}") for name, column in columns.items())
-
-    @field_validator("model_for", mode="before")
-    @classmethod
-    def _models_by_step(cls, value: object) -> object:
-        """A table; from a flag or variable, texts STEP=PROVIDER:MODEL."""
-        if isinstance(value, Mapping):
-            return value
-        texts = value if isinstance(value, list | tuple) else str(value).split(",")
-        pairs = (pair.strip() for pair in map(str, texts))
-        return _by_name([pair for pair in pairs if pair], "model_for")
-
-    @field_validator("model", "final_model")
-    @classmethod
-    def _each_once(cls, names: Words) -> Words:
-        """A second vote of a model would be the same reply, counted twice."""
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"{name} is named twice; --votes 2 asks each model twice")
-        return names
-
-    @field_validator("fail_under", "fail_under_repaired", mode="before")
-    @classmethod
-    def _share(cls, value: object) -> object:
-        """0.9, or 90%."""
-        if value is None:
-            return None
-        number = (text := str(value).strip()).removesuffix("%")
-        try:
-            share = float(number) if number == text else share_of(number)
-        except ValueError:
-            raise ValueError(f"{text!r} is not a share: type 0.9 or 90%") from None
-        if not 0 <= share <= 1:
-            hint = f"type {share / 100:g}" if 2 <= share <= 100 else "a share is from 0 to 1"
-            raise ValueError(f"{share:g}: {hint}")
-        return share
-
     @field_validator("engine")
     @classmethod
     def _installed(cls, name: str) -> str:
         if name not in (engines := (*IN_PROCESS, *plugins.names("judge.engines"))):
             raise ValueError(f"{name!r} is not one of {', '.join(engines)}")
         return name
-
-
-def _by_name(pairs: Sequence[str], setting: str) -> dict[str, str]:
-    """The values of texts NAME=VALUE by name; raises ValueError if a name has two values."""
-    values: dict[str, str] = {}
-    for pair in pairs:
-        name, _, value = (part.strip() for part in pair.partition("="))
-        if not name or not value:
-            raise ValueError(f"{pair!r} is not {metavar(setting)}")
-        if values.setdefault(name, value) != value:
-            raise ValueError(f"{name} is named twice: {values[name]} and {value}")
-    return values
 
 
 _GROUP = "judge.settings"

@@ -38,7 +38,8 @@ LAYERS = (
     "backends",
     "questions configuration",
     "reasons cache settings records stats",
-    "judgement model_tables options",
+    "judgement options",
+    "model_tables",
     "verdict",
     "errors redact digest langsmith locking plugins problems traces version voting yamlfile",
 )

@@ -202,8 +202,8 @@ def command(
             "drawn evenly, and a sheet keeps no weights: its figures over all records may not be "
             "those of the input"
         )
-    if written.not_offered:
-        print_message(f"{written.not_offered}: map an answer to it with judge agreement --scale")
+    if wrong := written.not_offered:
+        print_message(f"{wrong[0]}: map an answer to it with judge agreement --scale")
     if (step := _NEXT.get(written.form)) is not None:
         back, how = step
         back = back.format(path=shlex.quote(str(written.files[0].with_suffix(""))))
@@ -254,8 +254,8 @@ def end(outcome: PageOutcome, out: Path) -> None:
 
 def print_unasked(outcome: PageOutcome | Sheet) -> None:
     """Print how many records have no question, and further notes."""
-    if outcome.unasked:
-        first = "the first: " if outcome.unasked > 1 else ""
-        print_message(f"{counted(outcome.unasked, 'record')} left out; {first}{outcome.why}")
+    if reasons := outcome.reasons:
+        first = "the first: " if len(reasons) > 1 else ""
+        print_message(f"{counted(len(reasons), 'record')} left out; {first}{reasons[0]}")
     for note in outcome.notes:
         print_message(note)

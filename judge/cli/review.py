@@ -52,6 +52,6 @@ def command(
     )
     if not outcome.of:
         print_unasked(outcome)
-        print_message(f"{out}: nothing is open" + (" that can be shown" if outcome.unasked else ""))
+        print_message(f"{out}: nothing is open" + (" that can be shown" if outcome.reasons else ""))
         return
     end(outcome, out)

@@ -7,7 +7,7 @@ them look like the others. `sheet_files` writes it as a table, a page, or tasks 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import ceil
@@ -44,10 +44,9 @@ _OURS = {*ROLES, *QUESTION}
 @dataclass(frozen=True, slots=True)
 class Sheet:
     """A written sheet: its form, files and counts. `workers` is None if the form does not fix their
-    number; `most_controls` is the number for the share, if there are as many. `unasked` records
-    have no question, the first for the reason `why`, among them `unread` ones, which come first;
-    `notes` are about questions that some of the others lack. `not_offered` is a message about the
-    first control question whose right answer the sheet does not offer.
+    number; `most_controls` is the number for the share, if there are as many. `reasons` and
+    `unread` are those of the `Questionnaire`, `notes` are about questions that some records lack.
+    `not_offered` are messages about controls whose right answer the sheet does not offer.
     """
 
     form: str
@@ -57,11 +56,10 @@ class Sheet:
     records: int
     controls: int
     most_controls: int
-    unasked: int
+    reasons: Sequence[str]
     unread: int
-    why: str | None
     notes: Sequence[str]
-    not_offered: str | None
+    not_offered: Sequence[str]
 
 
 def write_sheet(
@@ -105,8 +103,7 @@ def write_sheet(
             )
     questions = Questionnaire(asked)
     units = _units(job, settings, questions, opt_outs)
-    not_offered: list[str] = []
-    golden = list(_controls(controls, asked, opt_outs, not_offered, settings.id))
+    golden, not_offered = _controls(controls, asked, opt_outs, settings.id)
     records = len(units)
     if together:
         units, golden = _joined(units, together), _joined(golden, together)
@@ -136,11 +133,10 @@ def write_sheet(
         records=records,
         controls=len(golden),
         most_controls=most if controls else 0,
-        unasked=len(questions.reasons),
+        reasons=questions.reasons,
         unread=questions.unread,
-        why=next(iter(questions.reasons), None),
         notes=questions.notes(),
-        not_offered=not_offered[0] if not_offered else None,
+        not_offered=not_offered,
     )
 
 
@@ -320,12 +316,11 @@ def _controls(
     sources: Sequence[str],
     asked: Sequence[Rubric],
     opt_outs: Sequence[str],
-    not_offered: list[str],
     id_column: str | None,
-) -> Iterator[list[dict[str, str]]]:
-    """The rows of each control question's record; a message about each right answer that the sheet
-    does not offer is added to `not_offered`."""
-    by_name = {rubric.name: rubric for rubric in asked}
+) -> tuple[list[list[dict[str, str]]], list[str]]:
+    """The rows of each control question's record, and a message about each right answer that the
+    sheet does not offer."""
+    by_name, not_offered = {rubric.name: rubric for rubric in asked}, list[str]()
     units: dict[str, list[dict[str, str]]] = {}
     items = [item for source in sources for item in read_labels(source)]
     checks = {item.check for item in items if isinstance(item, LabelledItem)}
@@ -353,4 +348,4 @@ def _controls(
         units.setdefault(record.id, []).extend(rows)
     if sources and not units:
         raise UsageError(f"{sources[0]}: no control answers {', '.join(by_name)}")
-    yield from units.values()
+    return [*units.values()], not_offered

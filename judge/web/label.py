@@ -38,14 +38,13 @@ _QUESTION = (
 @dataclass(frozen=True, slots=True)
 class PageOutcome:
     """The result of a page: questions answered, of how many, and the commands to type next, each
-    after its purpose; `unasked` records have no question, the first for the reason `why`, among
-    them `unread` ones, which come first; `notes` are further messages."""
+    after its purpose; `reasons` and `unread` are those of the `Questionnaire`, `notes` are further
+    messages."""
 
     answered: int
     of: int
     closing: list[tuple[str, str]]
-    unasked: int = 0
-    why: str = ""
+    reasons: Sequence[str] = ()
     notes: Sequence[str] = ()
     unread: int = 0
 
@@ -120,13 +119,11 @@ def label(
         [*questions.values()], answers, "Label records", closing=closing, notes=judged.notes
     )
     serve(session, ready, port)
-    reasons = questionnaire.reasons
-    why = next(iter(reasons), "")
     notes = [*judged.notes, *questionnaire.notes()]
     if repeated:
         notes.append(f"asked once about records with the same fields; questions saved: {repeated}")
     counts = session.answered, len(questions)
-    return PageOutcome(*counts, closing(), len(reasons), why, notes, questionnaire.unread)
+    return PageOutcome(*counts, closing(), questionnaire.reasons, notes, questionnaire.unread)
 
 
 @dataclass(frozen=True, slots=True)

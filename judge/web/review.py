@@ -91,8 +91,7 @@ def review(
             raise type(error)(f"{error}; {kept}") from error
     if table is not None:
         make_table(lines, table)
-    why = reasons[0] if reasons else ""
-    return PageOutcome(session.answered, len(questions), commands, len(reasons), why, notes)
+    return PageOutcome(session.answered, len(questions), commands, reasons, notes)
 
 
 def _of_run(lines: Path, settings: Settings) -> tuple[Settings, Callable[[str], Rubric]]:

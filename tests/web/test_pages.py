@@ -433,7 +433,7 @@ def test_a_page_leaves_out_only_records_of_an_earlier_name(
     settings = resolve({"ask": ("Polite?",), "on": ("mail",), **columns})
     job = Job(inputs=["m.jsonl"])
     told = label.label(Path("l.jsonl"), job, settings, annotator="ann", ready=print)
-    assert (told.of, told.why) == (1 if left_out else 2, left_out)
+    assert (told.of, "".join(told.reasons)) == (1 if left_out else 2, left_out)
 
 
 def test_a_judge_is_compared_by_its_answer_to_the_same_question(
