@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +25,6 @@ from judge.calibration.probe import TrainingItem
 from judge.calibration.split import Split
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Observation
-from judge.judging.client import Client
-from judge.judging.judge import Judge
 from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.labels import LabelledItem
@@ -158,11 +155,10 @@ def whole_way(world: World, seed: int, ours: Kept, leaking: Kept) -> None:
     train = [TrainingItem(read[n], str(items[n].gold), items[n].cluster) for n in parts.fitted]
     reader = AnswerReader(classifier=fit.fit(RUBRIC, AnswerReader(), train, seed=seed).classifier)
 
-    judge = Judge(RUBRIC, cast(Client, None), "logprobs", reader=reader)
-
     def answers(places: Sequence[int]) -> list[LabelledAnswer]:
+        answered = AnswerOutcome.UNREADABLE
         return [
-            as_read(LabelledAnswer(items[n], AnswerOutcome.UNREADABLE, observation=read[n]), judge)
+            as_read(LabelledAnswer(items[n], answered, observation=read[n]), RUBRIC, reader)
             for n in places
         ]
 

@@ -89,32 +89,25 @@ async def acalibrate(
     labels, problems, blank = gather(job, resources.rubrics.asking, resources.settings.columns)
     judges_of = {check: _judges(job, resources, check) for check in labels}
     further, further_problems, further_blank = _further(job, labels, resources)
-    problems, blank = [*problems, *further_problems], blank + further_blank
-    total, joined = sum(map(len, labels.values())), dict[str, int]()
-    for check in labels:
-        places = (labels, *further.values())
-        sets, joined[check] = clustered([at[check] for at in places], judges_of[check][0].rubric)
-        for at, items in zip(places, untaught(sets, judges_of[check]), strict=True):
-            at[check] = items
-    for check, items in labels.items():
-        _refuse_unusable(job, judges_of[check], items)
-    checks, cascades, refusals = [], {}, []
+    studies = []
+    for check, judges in judges_of.items():
+        sets, joined = clustered([labels[check], *further[check].values()], judges[0].rubric)
+        items, *others = untaught(sets, judges)
+        _refuse_unusable(job, judges, items)
+        # If there is nothing to fit, all items are held out for the report.
+        fits = any(judge.probabilistic for judge in judges)
+        parts = Split.of(
+            job if fits else replace(job, held_out=1.0, folds=None), items, len(judges)
+        )
+        further_items = dict(zip(further[check], others, strict=True))
+        studies.append(
+            CheckData(job, resources, progress, judges, items, parts, further_items, joined)
+        )
     # Matrices of a few hundred rows are done before a second thread has started.
     with threadpool_limits(1, user_api="blas"):
-        for check, items in labels.items():
-            judges = judges_of[check]
-            further_items = {name: of[check] for name, of in further.items()}
-            # If there is nothing to fit, all items are held out for the report.
-            fits = any(judge.probabilistic for judge in judges)
-            whole_job = replace(job, held_out=1.0, folds=None)
-            parts = Split.of(job if fits else whole_job, items, len(judges))
-            study = CheckData(job, resources, progress, items, parts, further_items)
-            report, whole = await _check(study, judges, joined[check])
-            checks.append(report)
-            if whole is not None:
-                cascades[check] = whole
-            if report.refused:
-                refusals.append(f"{check}: {report.refused}")
+        reports = [await _check(study) for study in studies]
+    checks = [report for report, _ in reports]
+    refusals = [f"{report.check}: {report.refused}" for report in checks if report.refused]
     profiles = tuple(
         judge.profile for report in checks for judge in report.judges if judge.outcomes["answered"]
     )
@@ -124,15 +117,19 @@ async def acalibrate(
     if not refusals:
         profile = Profile(
             made_by=f"judge {__version__}",
-            cascades=cascades,
+            cascades={report.check: whole for report, whole in reports if whole is not None},
             rubrics=tuple(resources.rubrics.by_name[name] for name in own_checks if name in labels),
             judges=profiles,
         )
-    left_out = total - sum(map(len, labels.values()))
-    no_label = sum(item.left_out for items in labels.values() for item in items)
-    why = "; ".join(refusals) or None
     return Calibration(
-        tuple(job.sources), checks, profile, problems, why, left_out, no_label, blank
+        tuple(job.sources),
+        checks,
+        profile,
+        problems=[*problems, *further_problems],
+        refused="; ".join(refusals) or None,
+        taught=sum(map(len, labels.values())) - sum(len(study.items) for study in studies),
+        no_label=sum(item.left_out for study in studies for item in study.items),
+        blank=blank + further_blank,
     )
 
 
@@ -218,45 +215,46 @@ def _further(
     labels: Mapping[str, Sequence[LabelledItem]],
     resources: Resources,
 ) -> tuple[dict[str, dict[str, list[LabelledItem]]], Iterable[Record], int]:
-    """The items of the sets that are used for reporting only, by source and check; their lines that
+    """The items of the sets that are used for reporting only, by check and source; their lines that
     cannot be used, and how many rows have no label."""
-    sets: dict[str, dict[str, list[LabelledItem]]] = {}
+    sets: dict[str, dict[str, list[LabelledItem]]] = {check: {} for check in labels}
     problems, blank = dict[tuple[str, int, str], Record](), 0
     contrast = (job.contrast_set,) if job.contrast_set else ()
     for source in dict.fromkeys((*contrast, *job.test_sets)):
-        sets[source] = {}
-        for check in labels:
-            records = job.records if source in job.test_sets else None
-            part = replace(job, sources=[source], checks=[check], records=records)
-            part = replace(part, group=None, labels_in=None, label_places={}, problems=())
-            given = gather(part, resources.rubrics.asking, resources.settings.columns)
+        for check, own in labels.items():
+            further_job = CalibrationJob(
+                [source],
+                [check],
+                records=job.records if source in job.test_sets else None,
+                seed=job.seed,
+            )
+            given = gather(further_job, resources.rubrics.asking, resources.settings.columns)
             # Each check reads the whole file anew.
             problems |= {(p.source, p.line, str(p.problem)): p for p in given.problems}
-            items = given.items
+            items = given.items[check]
             refuse_mixed(
                 (place, item)
-                for place, at in ((job.sources[0], labels), (source, items))
-                for item in at[check]
+                for place, part in ((job.sources[0], own), (source, items))
+                for item in part
             )
             if job.group is not None:
-                items = {check: grouped(items[check], job.group, everywhere=False)}
-            sets[source][check] = items[check]
+                items = grouped(items, job.group, everywhere=False)
+            sets[check][source] = items
         blank += given.blank
     return sets, problems.values(), blank
 
 
-async def _check(
-    study: CheckData, judges: Sequence[Judge], joined: int
-) -> tuple[CheckReport, Rates | None]:
+async def _check(study: CheckData) -> tuple[CheckReport, Rates | None]:
     """The report of one check, and the rates of its cascade, if there is one."""
-    job, items, rubric = study.job, study.items, judges[0].rubric
-    trials = [await study.tried(judge) for judge in judges]
+    job, items, rubric = study.job, study.items, study.judges[0].rubric
+    trials = [await study.tried(judge) for judge in study.judges]
     if job.agreement is None and all(trial.fit.classifier is None for trial in trials):
         study = replace(study, parts=Split([], [], list(range(len(items)))))
     parts, policy, whole = study.parts, None, None
     if job.agreement is not None:
+        held_out = [usable(trial, parts.held_out) for trial in trials]
         policy = policy_of(
-            [usable(trial, parts.held_out) for trial in trials],
+            held_out,
             [
                 [usable(trial, part) for trial in trials[: n + 1]]
                 for n, part in enumerate(parts.stages)
@@ -266,12 +264,11 @@ async def _check(
         )
         if len(trials) > 1:
             thresholds = [stage.threshold for stage in policy.stages]
-            rows = zip(*(usable(trial, parts.held_out) for trial in trials), strict=True)
+            rows = zip(*held_out, strict=True)
             whole = rates(rubric, [decided(row, thresholds) for row in rows])
     stages = policy.stages if policy else [None] * len(trials)
     references = Counter(item.reference for item in items if item.reference in rubric.answers)
-    texts = [texts_of(item, rubric) for item in items]
-    leak = leak_of(items, texts)
+    leak = leak_of(items, [texts_of(item, rubric) for item in items])
     clusters = {answer.item.cluster for answer in usable(trials[0], range(len(items)))}
     refused = (str(leak) if leak else refusal(policy, len(clusters))) if policy else None
     first, *others = [(trial.judge.client.spec, trial.answers(parts.held_out)) for trial in trials]
@@ -280,7 +277,7 @@ async def _check(
         items=len(items),
         records=len({item.record.id for item in items}),
         clusters=len({item.cluster for item in items}),
-        joined=joined,
+        joined=study.joined,
         shown=shown_names(items, rubric),
         withheld=tuple(dict.fromkeys(name for item in items for name in item.withheld)),
         leak=leak,
@@ -362,7 +359,8 @@ async def _apart(study: CheckData, trial: JudgeTrial, source: str) -> list[Label
     if source == study.job.contrast_set:
         records = {items[place].record.id for place in parts.held_out}
         new = [item for item in new if item.record.id in records] or new
-    return trial.read(await study.observe(trial.judge, new, f"of {source}"))
+    observed = await study.observe(trial.judge, new, f"of {source}")
+    return [trial.read(answer) for answer in observed]
 
 
 def _controls(
@@ -391,10 +389,8 @@ def _curve(study: CheckData, trial: JudgeTrial) -> LearningCurve | None:
     observed = [trial.observed[place] for place in study.parts.held_out]
 
     def kappa(classifier: Classifier) -> float | None:
-        answers = trial.read(observed, AnswerReader(classifier=classifier))
-        return measure(
-            answers, trial.judge.rubric.answers, seed=study.job.seed, draws=1
-        ).agreement.value
+        answers = [trial.read(one, AnswerReader(classifier=classifier)) for one in observed]
+        return measure(answers, trial.judge.rubric.answers, draws=1).agreement.value
 
     return curve(trial.fit, trial.train, kappa, seed=study.job.seed)
 

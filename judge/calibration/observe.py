@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from judge.digest import digest
 from judge.errors import BackendError, Unread
-from judge.judging.answer_reader import mean_of
+from judge.judging.answer_reader import AnswerReader, mean_of
 from judge.judging.classifiers import Observation
 from judge.judging.injection import injections
 from judge.judging.judge import NOTHING_READ, Judge, Sampling, concurrently
@@ -216,13 +216,14 @@ async def _read(
         # One at a time: a validation asks only some of them, and the others must not affect these.
         observation |= await observer.observe(record, item.number, call, (question,))
     outcome = AnswerOutcome.UNREADABLE
-    return as_read(LabelledAnswer(item, outcome, record=record, observation=observation), judge)
+    answer = LabelledAnswer(item, outcome, record=record, observation=observation)
+    return as_read(answer, judge.rubric, judge.reader)
 
 
-def as_read(answer: LabelledAnswer, judge: Judge) -> LabelledAnswer:
-    """The item as answered by the judge's reader; unreadable if a needed observation is missing."""
-    observation, reader = answer.observation or Observation(), judge.reader
-    if not reader.complete(judge.rubric, observation):
+def as_read(answer: LabelledAnswer, rubric: Rubric, reader: AnswerReader) -> LabelledAnswer:
+    """The item as answered by this reader; unreadable if a needed observation is missing."""
+    observation = answer.observation or Observation()
+    if not reader.complete(rubric, observation):
         return replace(
             answer,
             outcome=AnswerOutcome.UNREADABLE,
@@ -231,7 +232,7 @@ def as_read(answer: LabelledAnswer, judge: Judge) -> LabelledAnswer:
             probabilities={},
             reason=NOTHING_READ,
         )
-    rubric, decision = judge.rubric, reader.decide(judge.rubric, observation)
+    decision = reader.decide(rubric, observation)
     shares = min(
         (decision.probabilities, *decision.ends),
         key=lambda share: share.get(decision.answer, 0.0),

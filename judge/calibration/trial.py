@@ -61,31 +61,31 @@ class JudgeTrial:
     def answers(self, places: Iterable[int], *, swapped: bool = False) -> list[LabelledAnswer]:
         """Its answers to the items at these indices, or to their swapped versions."""
         source = self.swapped if swapped else self.observed
-        return [answer for n in places for answer in self.read([source[n]], self.apart.get(n))]
+        return [self.read(source[n], self.apart.get(n)) for n in places]
 
-    def read(
-        self, observed: Iterable[LabelledAnswer], reader: AnswerReader | None = None
-    ) -> list[LabelledAnswer]:
-        """The observed items as answered by its reader, or by another one."""
-        judge = replace(self.judge, reader=reader or self.judge.reader)
-        return [
-            answer if answer.observation is None else as_read(answer, judge) for answer in observed
-        ]
+    def read(self, answer: LabelledAnswer, reader: AnswerReader | None = None) -> LabelledAnswer:
+        """The observed item as answered by its reader, or by another one."""
+        if answer.observation is None:
+            return answer
+        return as_read(answer, self.judge.rubric, reader or self.judge.reader)
 
 
 @dataclass(frozen=True, slots=True)
 class CheckData:
-    """One check's items and their split, with the job and resources to ask judges.
+    """One check's judges, items and their split, with the job and resources to ask judges.
 
-    `further` has the items of the sets that are used for reporting only, by source.
+    `further` has the items of the sets that are used for reporting only, by source; `joined` says
+    how many records are in another's cluster because of their text.
     """
 
     job: CalibrationJob
     resources: Resources
     progress: CheckProgress
+    judges: Sequence[Judge]
     items: Sequence[LabelledItem]
     parts: Split
     further: Mapping[str, Sequence[LabelledItem]]
+    joined: int
 
     @property
     def drawn(self) -> tuple[int, float]:

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from judge.calibration.labels import CalibrationJob, JobLabels, gather, labels_taken
-from judge.calibration.observe import key_of, record_for, texts_of
+from judge.calibration.observe import key_of, record_for, shown_names
 from judge.calibration.split import clustered, split
 from judge.errors import UsageError, missing_extra, unwritable
 from judge.judging.judge import Judge
@@ -119,11 +119,10 @@ def teach(
     except OSError as error:
         raise unwritable(f"-o {out}: cannot be written", error) from error
     model = f"{judge.client.spec}+{out}"
-    texts = [] if judge.rubric.fields else [texts_of(item, judge.rubric) for item in items]
     return Teaching(
         model,
         judge.rubric.name,
-        shown=tuple(dict.fromkeys(name for names in texts for name in names)),
+        shown=shown_names(items, judge.rubric),
         withheld=tuple(dict.fromkeys(name for item in items for name in item.withheld)),
         items=len(lessons),
         kept=len(test_places),

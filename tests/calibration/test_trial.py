@@ -151,7 +151,9 @@ def test_the_digest_is_of_items_and_answers_in_any_order() -> None:
         unused: Any = None
         parts = Split([0, 1, 2], [], [3])
         return data_of(
-            CheckData(CalibrationJob(["x.jsonl", "y.csv"]), unused, unused, items, parts, {})
+            CheckData(
+                CalibrationJob(["x.jsonl", "y.csv"]), unused, unused, [], items, parts, {}, joined=0
+            )
         )
 
     voted = norm_item("b", None, annotations=(Annotation("w1", "yes"), Annotation("w2", "no")))
