@@ -4,7 +4,7 @@ majority, for all annotators and for each group."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from judge.calibration.majority import Majority, VotedQuestion
@@ -118,18 +118,17 @@ def _figures(
     # Alpha corrects for the number of ratings, so a question weighs 1 on average.
     mean = sum(question.item.weight for question, _ in rows) / max(1, len(rows))
 
-    def resamples(questions: Iterable[VotedQuestion]) -> Resamples:
-        pairs = [(question.record, question.item.weight / mean) for question in questions]
-        records, weights = [name for name, _ in pairs], [weight for _, weight in pairs]
+    def resamples(part: Sequence[tuple[VotedQuestion, object]]) -> Resamples:
+        records = [question.record for question, _ in part]
+        weights = [question.item.weight / mean for question, _ in part]
         return Resamples(records, draws=draws, seed=seed, by_weight=weights)
 
-    ratings = [list(answers.values()) for _, answers in rows]
-    counts = Counter(answer for labels in ratings for answer in labels)
+    counts = Counter(answer for _, answers in rows for answer in answers.values())
     won = [rule.winner([*answers.values()], question.name) for question, answers in rows]
     annotators = sorted({name for _, answers in rows for name in answers})
     paired = [(question, answers) for question, answers in rows if len(answers) > 1]
-    resample = resamples(question for question, _ in paired)
     answers_of = [answers for _, answers in paired]
+    resample = resamples(paired)
     measures = _agreement_measures(answers_of, annotators, classes, resample, of=len(rows))
     golden = [
         (question, winner) for (question, _), winner in zip(rows, won, strict=True) if question.gold
@@ -137,17 +136,23 @@ def _figures(
 
     def accuracy(part: Sequence[tuple[VotedQuestion, str | None]]) -> Estimate:
         hits = [None if winner is None else float(winner == q.gold) for q, winner in part]
-        return share_estimate(hits, resamples(question for question, _ in part))
+        return share_estimate(hits, resamples(part))
 
     if golden:
         measures["accuracy"] = accuracy(golden)
     labels = sorted({question.gold or "" for question, _ in golden}, key=_place)
     by_class: dict[str, Estimate] = {}
     if rule.raters or len(classes) <= MAX_CLASSES:
+        rated = paired
+        if rule.raters:
+            rated = [
+                (question, answers) for question, answers in rows if len(answers) >= rule.raters
+            ]
         by_class = class_kappas(
-            ratings,
+            [list(answers.values()) for _, answers in rated],
             classes,
-            lambda numbers: resamples(rows[n][0] for n in numbers),
+            resamples(rated),
+            of=len(rows),
             raters=rule.raters,
             seed=seed,
         )

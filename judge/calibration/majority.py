@@ -140,8 +140,10 @@ def majority_records(
 
 
 def _line(record: Record | None, id: str, question: VotedQuestion) -> dict[str, Any]:
-    """A record's line without majorities, with labels that it had before."""
-    fields = _fields(record, id, question)
+    """A record's line without majorities, with labels that it had before. Its fields are its own,
+    else those that came with its labels."""
+    own = None if record is None else record.fields
+    fields = own or {**({"id": id} if question.has_id else {}), **question.item.record.visible}
     earlier = fields.get("labels")
     return {
         **fields,
@@ -166,12 +168,6 @@ def _put_annotators(
         for key, text in texts.items():
             if text is not None:
                 _put(about.setdefault(key, {}), check, text, number, entries)
-
-
-def _fields(record: Record | None, id: str, question: VotedQuestion) -> Mapping[str, Any]:
-    """The record's own fields, else those that came with its labels."""
-    own = None if record is None else record.fields
-    return own or {**({"id": id} if question.has_id else {}), **question.item.record.visible}
 
 
 def _whole(question: VotedQuestion, of_content: Mapping[str, str]) -> str:

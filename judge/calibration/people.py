@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -67,10 +67,6 @@ class Agreement:
     notes: Sequence[str] = ()
 
     @property
-    def blank_message(self) -> str:
-        return without_label(self.blank)
-
-    @property
     def dropped_labels(self) -> float | None:
         """The share of labels from dropped annotators; None if there are no labels."""
         total = sum(about.labels for about in self.annotators.values())
@@ -79,9 +75,9 @@ class Agreement:
 
     def as_json(self) -> dict[str, Any]:
         """The report as plain data; numbers rounded to 6 places, undefined ones null."""
-        report: dict[str, Any] = plain(replace(self, problems=(), majorities=()))
-        for name in ("problems", "most_answers", "majorities"):
-            del report[name]
+        left_out = ("problems", "most_answers", "majorities")
+        names = (item.name for item in fields(self) if item.name not in left_out)
+        report = {name: plain(getattr(self, name)) for name in names}
         return {**report, "unreadable_lines": unreadable_lines(self.problems)}
 
 
@@ -108,35 +104,23 @@ def agreement_of(
     Raises:
         UsageError: there are no labels, or they do not say who gave them.
     """
+    items: list[LabelledItem] = []
     problems: list[Record] = []
     blank: list[int] = []
     accepted = (*settings.answers, *(crowd.scale if crowd else ()))
-    unreadable, labelled = 0, False
-
-    names = SharedNames()
     columns = {name: column for name, column in settings.columns.items() if name != "id"}
-
-    def items() -> Iterator[LabelledItem]:
-        nonlocal unreadable, labelled
-        for source in sources:
-            for item in read_labels(source, check, columns, blank, accepted, settings.id):
-                if isinstance(item, LabelledItem):
-                    labelled = True
-                    yield names.of(item)
-                else:
-                    unreadable += 1
-                    problems.extend([item] if unreadable <= MAX_PROBLEMS else [])
-
-    everything: Iterable[LabelledItem] = items()
-    annotators: Mapping[str, Annotator] = {}
-    ratings: Mapping[str, Mapping[str, int]] = {}
-    controls: frozenset[str] = frozenset()
+    names = SharedNames()
+    for source in sources:
+        for item in read_labels(source, check, columns, blank, accepted, settings.id):
+            if isinstance(item, LabelledItem):
+                items.append(names.of(item))
+            else:
+                problems.append(item)
+    rated, annotators, controls = items, dict[str, Annotator](), frozenset[str]()
     if crowd is not None:
-        given = [*everything]
-        everything, annotators, controls = crowd.kept(given, check, settings.answers)
-        ratings = crowd.ratings(given, annotators)
+        rated, annotators, controls = crowd.kept(items, check, settings.answers)
     report = agreement(
-        everything,
+        rated,
         majority=majority,
         answers=settings.answers,
         seed=seed,
@@ -150,7 +134,7 @@ def agreement_of(
         if problems:
             first = problems[0].problem
             message = first.message if first else "holds no label"
-            count = f"{unreadable} line{'s' if unreadable > 1 else ''}"
+            count = f"{len(problems)} line{'s' if len(problems) > 1 else ''}"
             lines = f"; {count} could not be read, the first: line {problems[0].line}, {message}"
         absent = f"{', '.join(sources)}: no labels at all"
         if blank:
@@ -159,14 +143,14 @@ def agreement_of(
             absent = (
                 f"{', '.join(sources)}: all labels are about controls, or contradict each other"
             )
-        raise UsageError(f"{_UNSIGNED if labelled and not annotators else absent}{lines}")
+        raise UsageError(f"{_UNSIGNED if items and not annotators else absent}{lines}")
     return replace(
         report,
-        unreadable=unreadable,
+        unreadable=len(problems),
         blank=len(blank),
-        problems=problems,
+        problems=problems[:MAX_PROBLEMS],
         annotators=annotators,
-        ratings=ratings,
+        ratings=crowd.ratings(items, annotators) if crowd else {},
     )
 
 

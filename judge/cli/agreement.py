@@ -195,13 +195,15 @@ def command(
 
 def _unread(report: Agreement) -> Iterator[str]:
     """Messages about lines without a label that can be read."""
+    from judge.records.labels import without_label
+
     for item in report.problems:
         message = item.problem.message if item.problem else "holds no label"
         yield f"{item.source}, line {item.line}: {message}"
     if (unnamed := report.unreadable - len(report.problems)) > 0:
         yield f"and {unnamed} more such lines"
     if report.blank:
-        yield report.blank_message
+        yield without_label(report.blank)
     if report.no_label:
         yield f"{no_label(report.no_label)}, left out"
 

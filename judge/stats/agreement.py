@@ -8,7 +8,7 @@ Human Annotators with LLMs", ACL 2025, arXiv 2501.10970, section 3.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from random import Random
@@ -86,8 +86,9 @@ def rater_agreement(
 def class_kappas(
     ratings: Sequence[Sequence[str]],
     classes: Sequence[str],
-    resamples_of: Callable[[Sequence[int]], Resamples],
+    resamples: Resamples,
     *,
+    of: int,
     raters: int | None = None,
     draws: int = 20,
     seed: int = 0,
@@ -95,31 +96,24 @@ def class_kappas(
     """Fleiss's kappa of each class against all others, and of all classes together (ALL_CLASSES).
 
     Args:
-        ratings: the answers to each item.
-        resamples_of: gives the resamples over the items with these indices.
-        raters: this many ratings of each item are drawn at random, and items with fewer are left
-            out (Huang and Yang, section 3.6, after Bowman et al. 2015). None: all ratings of items
-            with two or more count.
+        ratings: the answers to each item, two or `raters` at least; `resamples` is over the same
+            items, `of` the number of items including those with fewer.
+        raters: this many ratings of each item are drawn at random (Huang and Yang, section 3.6,
+            after Bowman et al. 2015). None: all ratings count.
         draws: with `raters`, value and interval are the means over this many draws.
     """
-    numbers = [n for n, answers in enumerate(ratings) if len(answers) >= (raters or 2)]
-    resamples, chance = resamples_of(numbers), Random(seed)
-    estimates: dict[str, list[Estimate]] = {name: [] for name in (*classes, ALL_CLASSES)}
-    for _ in range(draws if raters else 1):
-        drawn = [chance.sample(ratings[n], raters) if raters else ratings[n] for n in numbers]
-        table = count_table(drawn, classes)
-        for place, name in enumerate(estimates):
-            part = table[:, place : place + 1]
-            binary = _beside(part, table) if name != ALL_CLASSES else table
-            estimates[name].append(rater_agreement(binary, resamples, of=len(ratings))["fleiss"])
-    return {name: mean_of_estimates(parts) for name, parts in estimates.items()}
-
-
-def _beside(part: NDArray[np.int64], table: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The counts of one class, and of all others together."""
     import numpy as np
 
-    return np.hstack([part, table.sum(axis=1, keepdims=True) - part])
+    chance = Random(seed)
+    estimates: dict[str, list[Estimate]] = {name: [] for name in (*classes, ALL_CLASSES)}
+    for _ in range(draws if raters else 1):
+        drawn = [chance.sample(answers, raters) if raters else answers for answers in ratings]
+        table = count_table(drawn, classes)
+        every = table.sum(axis=1)
+        tables = [np.column_stack([column, every - column]) for column in table.T]
+        for name, counts in zip(estimates, [*tables, table], strict=True):
+            estimates[name].append(rater_agreement(counts, resamples, of=of)["fleiss"])
+    return {name: mean_of_estimates(parts) for name, parts in estimates.items()}
 
 
 ALL_CLASSES = "all classes"

@@ -243,3 +243,12 @@ def test_an_annotators_group_is_the_one_that_some_row_names(known: str) -> None:
     items = [item(id, "y", groups={"1": "in"} if id == known else None) for id in "ab"]
     report = agreement(items, people={"1": {"age": "30"}}, draws=2)
     assert report.demographics == {"age": {"all": {"30": 1}, "in": {"30": 1}}}
+
+
+def test_kappas_of_classes_over_three_ratings_leave_out_questions_with_fewer() -> None:
+    items = [item("a", "yyn"), item("b", "nny"), item("c", "yyy"), item("d", "yn")]
+    found, alone = (
+        one_check(part, majority=Majority(raters=3)).checks[0].overall.class_kappas["yes"]
+        for part in (items, items[:3])
+    )
+    assert (found.value, found.n, found.of) == (alone.value, 3, 4)

@@ -52,13 +52,11 @@ def test_kappas_of_classes_against_statsmodels() -> None:
     everything = count_table(ratings, "abc")
 
     def kappas(raters: int | None, rows: list[list[str]]) -> dict[str, float | None]:
-        estimates = class_kappas(
-            rows, "abc", lambda numbers: Resamples(numbers, draws=2), raters=raters, draws=200
-        )
+        resamples = Resamples(range(len(rows)), draws=2)
+        estimates = class_kappas(rows, "abc", resamples, of=len(rows), raters=raters, draws=200)
         return {name: one.value for name, one in estimates.items()}
 
-    found = kappas(5, [*ratings, ["a"] * 4])
-    # The item with fewer ratings is left out.
+    found = kappas(5, ratings)
     assert found == pytest.approx(kappas(None, ratings))
     for place, name in enumerate("abc"):
         column = everything[:, place : place + 1]
