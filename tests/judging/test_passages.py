@@ -58,7 +58,9 @@ def test_a_long_paragraph_is_cut_where_sentences_end() -> None:
     assert all(one.startswith("One two") and one.endswith("said.") for one in found)
 
 
-@given(st.lists(st.sampled_from([LONG, "Yes.", "\n", "\n\n", " ", "word " * 200]), max_size=30))
+@given(
+    st.lists(st.sampled_from([f"{LONG} ", "Yes. ", "\n", "\n\n", " ", "word " * 200]), max_size=30)
+)
 def test_nothing_of_a_text_is_lost_or_changed(parts: list[str]) -> None:
     text = "".join(parts)
     found = passages(text)
