@@ -34,23 +34,13 @@ from mutations import Mutant, mutant, places
 
 CHECKOUT = Path(__file__).parents[1]
 
+_FOLDERS = (
+    *("judging", "run", "records", "stats", "calibration", "backends", "report", "cli", "papers"),
+    *("web", "generate", "local", "cluster", "questions", "workflows"),
+)
 ROOMS = {
-    "judging": "judge/judging/**/*.py",
+    **{folder: f"judge/{folder}/**/*.py" for folder in _FOLDERS},
     "graphs": "graphs/**/*.py",
-    "run": "judge/run/**/*.py",
-    "records": "judge/records/**/*.py",
-    "stats": "judge/stats/**/*.py",
-    "calibration": "judge/calibration/**/*.py",
-    "backends": "judge/backends/**/*.py",
-    "report": "judge/report/**/*.py",
-    "cli": "judge/cli/**/*.py",
-    "papers": "judge/papers/**/*.py",
-    "web": "judge/web/**/*.py",
-    "generate": "judge/generate/**/*.py",
-    "local": "judge/local/**/*.py",
-    "cluster": "judge/cluster/**/*.py",
-    "questions": "judge/questions/**/*.py",
-    "workflows": "judge/workflows/**/*.py",
     "top": "judge/*.py",
 }
 """The files of each room. Every file is in one room."""
