@@ -26,7 +26,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from canned_server import raise_file_limit, serving
-from processes import Taken, measured
+from processes import measured
+from throughput import Cost, Spent
 
 ANSWER = {"answers": {"question": {"type": "noul", "noul": 0.75}}, "model": "made-1.0"}
 REPLY = {**ANSWER, "usage": {"input_tokens": 100, "output_tokens": 0}}
@@ -78,7 +79,7 @@ OURS = {"judge": (), "judge, --no-cache": ("--no-cache",)}
 BARE = {"aiohttp, bare": bare_aiohttp, "typesafe-sdk, bare": bare_sdk}
 
 
-def spent(name: str, url: str, folder: Path, count: int, concurrency: int) -> Taken:
+def spent(name: str, url: str, folder: Path, count: int, concurrency: int) -> Spent:
     """Run a contender's process for `count` decisions; return what it took."""
     command = [sys.executable, __file__, "--contender", name, "--url", url, "--many", str(count)]
     command += ["--concurrency", str(concurrency)]
@@ -91,7 +92,7 @@ def spent(name: str, url: str, folder: Path, count: int, concurrency: int) -> Ta
         command += ["--overwrite", "-q", "--concurrency", str(concurrency), *OURS[name]]
     with tempfile.TemporaryDirectory() as cache:
         env = {"SYSTEMONE_BASE_URL": url, "JUDGE_CACHE_DIR": cache, "PATH": os.environ["PATH"]}
-        return measured(command, folder, env)[0]
+        return Spent.on(count, measured(command, folder, env)[0])
 
 
 def main() -> None:
@@ -109,7 +110,7 @@ def main() -> None:
         return
     raise_file_limit()
     names = [*OURS, *(n for n in BARE if "sdk" not in n or find_spec("typesafe_sdk"))]
-    costs: dict[str, list[tuple[float, float]]] = {name: [] for name in names}
+    costs = {name: Cost() for name in names}
     with serving({"v1": [("", {"body": REPLY})]}) as server, tempfile.TemporaryDirectory() as place:
         for _ in range(chosen.rounds):
             for name in names:
@@ -117,15 +118,10 @@ def main() -> None:
                     spent(name, server.url, Path(place), count, chosen.concurrency)
                     for count in (chosen.few, chosen.many)
                 )
-                extra = chosen.many - chosen.few
-                costs[name].append(
-                    (1000 * (many.cpu - few.cpu) / extra, extra / (many.wall - few.wall))
-                )
+                costs[name].add(few, many)
     print(f"{'':22}{'CPU ms a decision':>24}{'decisions/s':>14}")
-    for name, rows in costs.items():
-        cpu, rate = zip(*rows, strict=True)
-        spread = f"{statistics.median(cpu):.2f} ({min(cpu):.2f} to {max(cpu):.2f})"
-        print(f"{name:22}{spread:>24}{statistics.median(rate):>14.0f}")
+    for name, cost in costs.items():
+        print(f"{name:22}{cost.spread():>24}{statistics.median(cost.pace):>14.0f}")
 
 
 if __name__ == "__main__":

@@ -68,6 +68,11 @@ class Cost:
         self.pace.append(made / max(many.wall - few.wall, 1e-9))
         self.peak_mb = max(self.peak_mb, many.peak_mb)
 
+    def spread(self) -> str:
+        """The median of CPU ms, with the extremes."""
+        cpu = self.cpu_ms
+        return f"{statistics.median(cpu):.2f} ({min(cpu):.2f} to {max(cpu):.2f})"
+
 
 class Bench:
     """Runs contenders: the prompts that they get, and where they are installed."""
@@ -173,7 +178,8 @@ def _quietly(command: Sequence[str]) -> None:
 
 def compare(bench: Bench, names: Sequence[str], latency_ms: int, rounds: int) -> dict[str, Cost]:
     """Run every contender at one latency, and print the table."""
-    routes = {name: importlib.import_module(name).ROUTE for name in names if name not in OURS}
+    peers = [name for name in names if name not in OURS]
+    routes = {name: [("", importlib.import_module(name).REPLY)] for name in peers}
     costs: dict[str, Cost] = {name: Cost() for name in names}
     server_ms: list[float] = []
     for _ in range(rounds):
@@ -191,8 +197,7 @@ def compare(bench: Bench, names: Sequence[str], latency_ms: int, rounds: int) ->
     ours = statistics.median(costs[names[0]].cpu_ms)
     for name, cost in costs.items():
         middle = statistics.median(cost.cpu_ms)
-        spread = f"{middle:.2f} ({min(cost.cpu_ms):.2f} to {max(cost.cpu_ms):.2f})"
-        pace = statistics.median(cost.pace)
+        spread, pace = cost.spread(), statistics.median(cost.pace)
         print(f"{name:28}  {spread:>24}  {middle / ours:>6.1f}  {pace:>8.0f}  {cost.peak_mb:>7.0f}")
     sys.stdout.flush()
     return costs

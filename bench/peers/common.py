@@ -5,7 +5,7 @@ Every contender runs as
     python bench/peers/NAME.py --url BASE_URL --prompts FILE --count N --concurrency C
 
 and prints one JSON line, {"judgements": N}. Nothing here imports a third-party library before a
-function asks for it, because the harness reads REQUIREMENTS and ROUTE of a contender in a Python
+function asks for it, because the harness reads REQUIREMENTS and REPLY of a contender in a Python
 that has none of them installed.
 """
 
@@ -65,10 +65,14 @@ _CANNED_VALUES: list[dict[str, Any]] = [
     },
 ]
 
-TYPED_REPLY: dict[str, Any] = {
-    "role": "assistant",
-    "content": json.dumps({"values": _CANNED_VALUES}),
-}
+
+def message(content: str | dict[str, Any]) -> dict[str, Any]:
+    """A model's message with this text, or with an object as JSON."""
+    text = content if isinstance(content, str) else json.dumps(content)
+    return {"role": "assistant", "content": text}
+
+
+TYPED_REPLY = message({"values": _CANNED_VALUES})
 """The message for contenders that ask for the typed reply: about 250 tokens."""
 
 GRADED = " ".join(f"Value {value['value']}: {value['reason']}" for value in _CANNED_VALUES)

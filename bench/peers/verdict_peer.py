@@ -23,25 +23,13 @@ from typing import Any
 import common
 
 REQUIREMENTS: tuple[str, ...] = ("verdict==0.2.7",)
-ROUTE = [
-    (
-        "",
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [
-                {
-                    "id": "call_1",
-                    "type": "function",
-                    "function": {
-                        "name": "InferredSchema",
-                        "arguments": json.dumps({"explanation": common.GRADED, "choice": "yes"}),
-                    },
-                }
-            ],
-        },
-    )
-]
+_ARGUMENTS = json.dumps({"explanation": common.GRADED, "choice": "yes"})
+_FUNCTION = {"name": "InferredSchema", "arguments": _ARGUMENTS}
+REPLY = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"id": "call_1", "type": "function", "function": _FUNCTION}],
+}
 
 _PROMPT = f"""{common.QUESTION}
 
