@@ -188,7 +188,11 @@ class CultureStudy:
         for results_of_concept in by_concept.values():
             by_template = grouped(results_of_concept, lambda item: item.fields.get("template"))
             texts_by_template = [*map(_texts, by_template.values())]
-            self._measure(texts_by_template)
+            # A mean over templates has no p.
+            tested = len(texts_by_template) == 1
+            measured = [self._measured(texts, tested=tested) for texts in texts_by_template]
+            for key in measured[0]:
+                self.values[key].append(_plain_mean(values[key] for values in measured))
             # The paper treats all stories as one topic, QA by topic (section 5.2).
             topic = "all" if condition == "stories" else results_of_concept[0].fields["topic"]
             for identity, outputs in chain(*(texts.items() for texts in texts_by_template)):
@@ -200,33 +204,27 @@ class CultureStudy:
             for identity, words in top_words(by_identity).items()
         }
 
-    def _measure(self, by_template: Sequence[Mapping[str, list[Tokens]]]) -> None:
-        """Add one concept's values, each the mean over templates."""
-        values: dict[tuple[str, ...], list[float | None]] = defaultdict(list)
-        for texts in by_template:
-            owners = [place for place, outputs in enumerate(texts.values()) for _ in outputs]
-            outputs = list(chain.from_iterable(texts.values()))
-            by_culture = {
-                name: culture_distances(vectors, [*texts])
-                for name, vectors in self.cultures.items()
-            }
-            for metric in METRICS:
-                across, blocks = distances(outputs, owners, metric)
-                values[metric, "across"].append(lexical_variance(across))
-                values[metric, "within"].append(_plain_mean(map(lexical_variance, blocks)))
-                for name, by_values in by_culture.items():
-                    anchors = taus(across, by_values)
-                    values[metric, name].append(_plain_mean(anchors))
-                    # A mean over templates has no p.
-                    alone = len(by_template) == 1
-                    tests = taus(across, by_values, kendall_p) if alone else [None] * len(anchors)
-                    found = dict(zip(texts, zip(anchors, tests, strict=True), strict=True))
-                    for identity in self.identities:
-                        tau, p = found.get(identity, (None, None))
-                        values[metric, name, identity].append(tau)
-                        values[metric, name, identity, "p"].append(p)
-        for key, of_templates in values.items():
-            self.values[key].append(_plain_mean(of_templates))
+    def _measured(
+        self, texts: Mapping[str, list[Tokens]], *, tested: bool
+    ) -> dict[tuple[str, ...], float | None]:
+        """One concept's values, from the outputs of one template by identity."""
+        owners = [place for place, outputs in enumerate(texts.values()) for _ in outputs]
+        outputs = list(chain.from_iterable(texts.values()))
+        values: dict[tuple[str, ...], float | None] = {}
+        for metric in METRICS:
+            across, blocks = distances(outputs, owners, metric)
+            values[metric, "across"] = lexical_variance(across)
+            values[metric, "within"] = _plain_mean(map(lexical_variance, blocks))
+            for name, vectors in self.cultures.items():
+                by_values = culture_distances(vectors, [*texts])
+                anchors = dict(zip(texts, taus(across, by_values), strict=True))
+                tests = taus(across, by_values, kendall_p) if tested else []
+                p_of = dict(zip(texts, tests, strict=tested))
+                values[metric, name] = _plain_mean(anchors.values())
+                for identity in self.identities:
+                    values[metric, name, identity] = anchors.get(identity)
+                    values[metric, name, identity, "p"] = p_of.get(identity)
+        return values
 
     def culture_notes(self) -> Iterator[str]:
         for name in dict.fromkeys((*FILES, *self.cultures)):
