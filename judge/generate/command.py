@@ -84,9 +84,14 @@ def command(
         Path | None, typer.Option(help="A review with people's labels, which decide.")
     ] = None,
     max_similarity: Annotated[
-        float | None,
-        typer.Option(min=0, max=1, help="Reject records more similar than X to an earlier one."),
-    ] = None,
+        float,
+        typer.Option(
+            min=0,
+            max=1,
+            show_default=False,
+            help="Reject records more similar than X to an earlier one.",
+        ),
+    ] = 1.0,
     each: Annotated[
         int | None, typer.Option(min=1, help="Drafts for each source line (and label).")
     ] = None,

@@ -66,11 +66,40 @@ class Diversity:
         self._with: dict[int, list[int]] = defaultdict(list)
         self._grams: dict[int, tuple[int, set[int]]] = {n: (0, set()) for n in (1, 2, 3)}
 
-    def nearest(self, line: Line) -> tuple[str, float] | None:
+    def add(self, line: Line, most: float = 1.0) -> tuple[str, float] | None:
+        """Count a record, unless it is more similar than `most` to an earlier one: that one's name,
+        and the similarity, are then returned."""
+        text = str(_content(line, self.text) or "")
+        words = words_of(text)
+        sketch = frozenset(sorted(_hashes(words, SHINGLE))[:SKETCH])
+        nearest = self._nearest(sketch)
+        if nearest is not None and nearest[1] > most:
+            return nearest
+        for mark in sketch:
+            if len(self._with[mark]) < COMMON:
+                self._with[mark].append(len(self._sketches))
+        self.records += 1
+        self.near += nearest is not None and nearest[1] >= NEAR
+        self._sketches.append((line.name, sketch))
+        self._first.setdefault(sketch, line.name)
+        found = {name: list(_texts(_content(line, name))) for name in self.values}
+        for name, values in found.items():
+            self.values[name].update(values)
+        if self.cross is not None:
+            self.crossed.update(product(found[self.cross[0]], found[self.cross[1]]))
+        inside = _INSIDE.findall(normalize("NFC", text))
+        capitals = [word for word in inside if word[0].isupper()]
+        self._capitalised.update(dict.fromkeys(capitals, 1))
+        self._inside, self._capitals = self._inside + len(inside), self._capitals + len(capitals)
+        for size, (total, grams) in self._grams.items():
+            grams.update(_hashes(words, size))
+            self._grams[size] = total + max(1, len(words) - size + 1), grams
+        return None
+
+    def _nearest(self, sketch: frozenset[int]) -> tuple[str, float] | None:
         """The name of the most similar earlier record, and the similarity: one with the same
         sketch, else the most similar of the `CANDIDATES` that share the most and rarest hashes;
         None if none shares any."""
-        sketch = self._sketch(self._words(line))
         if sketch in self._first:
             return self._first[sketch], 1.0
         # What few records have tells more than a passage that all of a set have in common.
@@ -87,36 +116,6 @@ class Diversity:
             if best is None or share > best[1]:
                 best = name, share
         return best
-
-    def add(self, line: Line, nearest: tuple[str, float] | None) -> None:
-        """Count a record, given its `nearest`."""
-        words = self._words(line)
-        for mark in (sketch := self._sketch(words)):
-            if len(self._with[mark]) < COMMON:
-                self._with[mark].append(len(self._sketches))
-        self.records += 1
-        self.near += nearest is not None and nearest[1] >= NEAR
-        self._sketches.append((line.name, sketch))
-        self._first.setdefault(sketch, line.name)
-        found = {name: list(_texts(_content(line, name))) for name in self.values}
-        for name, values in found.items():
-            self.values[name].update(values)
-        if self.cross is not None:
-            self.crossed.update(product(found[self.cross[0]], found[self.cross[1]]))
-        text = normalize("NFC", str(_content(line, self.text) or ""))
-        inside = _INSIDE.findall(text)
-        capitals = [word for word in inside if word[0].isupper()]
-        self._capitalised.update(dict.fromkeys(capitals, 1))
-        self._inside, self._capitals = self._inside + len(inside), self._capitals + len(capitals)
-        for size, (total, grams) in self._grams.items():
-            grams.update(_hashes(words, size))
-            self._grams[size] = total + max(1, len(words) - size + 1), grams
-
-    def _words(self, line: Line) -> list[str]:
-        return words_of(str(_content(line, self.text) or ""))
-
-    def _sketch(self, words: Sequence[str]) -> frozenset[int]:
-        return frozenset(sorted(_hashes(words, SHINGLE))[:SKETCH])
 
     @property
     def distinct(self) -> dict[int, float | None]:

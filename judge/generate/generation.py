@@ -51,7 +51,7 @@ def generate(
     *,
     generator: Generator,
     options: DraftOptions,
-    max_similarity: float | None = None,
+    max_similarity: float = 1.0,
     name: str = "",
 ) -> tuple[Report, Generation]:
     """Have drafts written and checked; those kept go into OUT, others into a file beside it.
@@ -229,7 +229,7 @@ class Generation(Task):
     resources: Resources
     generator: Generator
     options: DraftOptions
-    max_similarity: float | None = None
+    max_similarity: float = 1.0
     decisions: Decisions | None = field(init=False, default=None)
     funnel: Funnel = field(init=False)
     diversity: Diversity = field(init=False)
@@ -319,9 +319,8 @@ class Generation(Task):
         """The line, discarded if it is too similar to an earlier one that was kept."""
         if self.discards(line):
             return line
-        near, most = self.diversity.nearest(line), self.max_similarity
-        if near is None or most is None or near[1] <= most:
-            self.diversity.add(line, near)
+        near = self.diversity.add(line, self.max_similarity)
+        if near is None:
             return line
         came = DraftOutcome(
             draft=line.key,

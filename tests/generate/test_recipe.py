@@ -319,7 +319,7 @@ def test_capitalised_words_are_counted_in_their_order_unless_all_nouns_are() -> 
     def counted(*texts: str) -> dict[str, int] | None:
         found = Diversity("text", ())
         for text in texts:
-            found.add(written({"id": "a", "text": text}, {"verdict": "pass"}), None)
+            found.add(written({"id": "a", "text": text}, {"verdict": "pass"}))
         return found.as_json()["capitalised"]
 
     words = ("Zoe", "Ada", "Émile", "Quinn", "Iris", "Bela", "Yuki", "Omar")
