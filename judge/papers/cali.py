@@ -24,7 +24,7 @@ from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import PAPER, Benchmark, Choices, label_of
 from judge.papers.countries import country_name
 from judge.papers.rows import LOOK, asked, each_row
-from judge.papers.tables import ResultSample, class_scores, results_table
+from judge.papers.tables import ResultSample, results_table
 from judge.papers.tasks import Fields, MeasuredAnswer
 from judge.records import Record, read, renamed
 from judge.records.answers import OWN_ANSWERS
@@ -40,7 +40,6 @@ from judge.records.fields import (
 )
 from judge.report.table import Cell, Table, TableRow
 from judge.stats.agreement import MORE_THAN_HALF, MajorityRule, majority
-from judge.stats.intervals import Estimate
 
 Groups = tuple[str, ...]
 """The groups of raters, which are countries."""
@@ -331,8 +330,9 @@ def _measured(results: Sequence[MeasuredAnswer], labels: str, measure: str) -> C
         if result.fields["kept"] and None not in map(result.fields["golds"].get, _groups(result))
         if (gold := result.fields["golds"][labels]) is not None
     ]
-    cell = class_scores(held)[measure]
-    return replace(cell, of=len(results)) if isinstance(cell, Estimate) else None
+    sample = ResultSample(held)
+    found = sample.macro()["F1"] if measure == "F1" else sample.accuracy()
+    return replace(found, of=len(results))
 
 
 benchmark = Benchmark(

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from judge.errors import UsageError
 from judge.graphs.values import Value, is_multiple, values_of
 from judge.judgement import Judgement
-from judge.papers.rows import REJECTED, asked, fields_of, head_of, own_slices, refuse_table
+from judge.papers.rows import REJECTED, asked, head_of, own_slices, refuse_table
 from judge.questions.evidence import fold
 from judge.records import RESERVED, Record, read, renamed
 from judge.records.base import clip, judgement_in, kind_of
@@ -110,7 +110,7 @@ def value_list(name: str, columns: Mapping[str, str] = MappingProxyType({})) -> 
     statements: dict[str, Statement] = {}
     for item in renamed(read(name), columns):
         try:
-            entry = _statement(fields_of(item))
+            entry = _statement(item.usable().visible)
         except LabelError as error:
             raise UsageError(f"{name}, line {item.line}: {error}") from None
         first = statements.setdefault(folded(entry.text), entry)

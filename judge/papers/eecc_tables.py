@@ -21,7 +21,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from judge.errors import UsageError
-from judge.papers.rows import fields_of, head_of
+from judge.papers.rows import head_of
 from judge.papers.tables import ResultSample, grouped
 from judge.papers.tasks import MeasuredAnswer
 from judge.records import read
@@ -94,7 +94,7 @@ def read_vectors(path: Path) -> dict[str, list[float]]:
     vectors: dict[str, list[float]] = {}
     for item in read(str(path)):
         try:
-            row = fields_of(item)
+            row = item.usable().visible
             demonym = str(row.get(_DEMONYM) or "").strip()
             if not demonym or demonym in vectors:
                 raise ValueError(f"{_DEMONYM} {demonym!r} is missing, or was there before")

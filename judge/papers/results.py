@@ -12,7 +12,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from judge.errors import UsageError
 from judge.papers.asking import MeasuredModel
-from judge.papers.rows import fields_of
 from judge.papers.tasks import MISSING, Fields, MeasuredAnswer, NoAnswer
 from judge.records import RESERVED, read, renamed
 from judge.records.answers import NO_LABEL, spelling
@@ -197,7 +196,7 @@ def scored(
     items: dict[str, Fields] = {}
     for item in benchmark.items(gold, choices):
         try:
-            fields = fields_of(item)
+            fields = item.usable().visible
         except LabelError as error:
             raise UsageError(f"{item.source}, line {item.line}: {error}") from None
         items[str(fields["id"])] = fields
@@ -251,7 +250,7 @@ def _read(
     unasked = 0
     for item in renamed(read(path), columns):
         try:
-            result = _answer(benchmark, fields_of(item), columns)
+            result = _answer(benchmark, item.usable().visible, columns)
             if result is not None and result.id in results:
                 raise LabelError(f"an earlier line has id {clip(result.id)}", "id")
         except LabelError as error:

@@ -91,11 +91,6 @@ def each_row(
         yield from converted
 
 
-def fields_of(item: Record) -> dict[str, Any]:
-    """The item's fields; LabelError for a line that cannot be used."""
-    return item.usable().fields or {}
-
-
 def refuse_table(row: Record) -> None:
     """Raise UsageError for a row of a table that judge wrote, which has no whole judgement."""
     if f"{RESERVED}.verdict" in (row.fields or {}):

@@ -110,7 +110,8 @@ def scores(results: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
 
 def class_scores(results: Sequence[MeasuredAnswer]) -> dict[str, Cell]:
     """Counts, accuracy, and macro F1, precision and recall."""
-    return {**scores(results), **ResultSample(results).macro()}
+    sample = ResultSample(results)
+    return {**sample.counts(), "accuracy": sample.accuracy(), **sample.macro()}
 
 
 def tables_of(benchmark: Benchmark, results: Sequence[MeasuredAnswer]) -> list[Table]:
