@@ -26,9 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, combinations
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TypeVar
 
 from judge.papers.eecc_tables import FILES, tables
 from judge.papers.tasks import MeasuredAnswer
@@ -41,6 +39,8 @@ PAIRS = CONCEPTS * math.comb(NATIONALITIES * OUTPUTS, 2)
 WORDS, VOCABULARY, CHANGED = 150, 5000, 0.2
 HOFSTEDE, WVS = (94, 6), (58, 259)
 
+A = TypeVar("A")
+R = TypeVar("R")
 Words = list[str]
 _CUMULATED = list(accumulate(1 / rank for rank in range(1, VOCABULARY + 1)))
 
@@ -110,10 +110,11 @@ class Took:
     cpu: float
 
 
-def timed(work: Callable[[], object]) -> Took:
+def timed(work: Callable[[A], R], material: A) -> tuple[R, Took]:
+    """What the work returns, and what it took."""
     wall, cpu = time.perf_counter(), time.process_time()
-    work()
-    return Took(time.perf_counter() - wall, time.process_time() - cpu)
+    result = work(material)
+    return result, Took(time.perf_counter() - wall, time.process_time() - cpu)
 
 
 def compared(quick: bool) -> Iterator[str]:
@@ -127,17 +128,11 @@ def compared(quick: bool) -> Iterator[str]:
         ("symmetric BLEU", symmetric_bleu, plain_symmetric_bleu),
     ):
         ours(texts[:10])
-        found: list[NDArray[np.float64]] = []
-        took = timed(lambda ours=ours, found=found: found.append(ours(texts)))  # type: ignore[misc]
+        found, took = timed(ours, texts)
         yield line(name, "compiled", len(all_pairs), took)
-        peers: list[float] = []
-        took = timed(
-            lambda plain=plain, peers=peers: peers.extend(  # type: ignore[misc]
-                plain(texts[a], texts[b]) for a, b in chosen
-            )
-        )
+        peers, took = timed(lambda plain: [plain(texts[a], texts[b]) for a, b in chosen], plain)
         yield line(name, "plain Python", len(chosen), took)
-        apart = max(abs(found[0][a, b] - peer) for (a, b), peer in zip(chosen, peers, strict=True))
+        apart = max(abs(found[a, b] - peer) for (a, b), peer in zip(chosen, peers, strict=True))
         if apart > 1e-9:
             raise SystemExit(f"{name}: the two ways differ by {apart}")
 
@@ -185,7 +180,7 @@ def full() -> Iterator[str]:
             for concept in range(CONCEPTS)
             for number, (nationality, text) in enumerate(outputs(concept, NATIONALITIES))
         ]
-        took = timed(lambda: tables(results))
+        _, took = timed(tables, results)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     yield (
         f"{len(results):,} outputs, {PAIRS:,} pairs under two metrics, all tables: "
