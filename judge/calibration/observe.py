@@ -290,14 +290,14 @@ async def _ask(
     by_answer = judge.rubric.graded or (judge.rubric.scale and not judge.rubric.each)
     given = [a for part in evidence for a in part if a.quote or a.reason]
     telling = next((a for a in given if majority in (None, a.answer)), None)
-    reasons = (vote.reason for vote in votes if vote.reason)
+    why = next((vote.reason for vote in votes if vote.reason), None)
     return LabelledAnswer(
         item,
         AnswerOutcome.ANSWERED if majority else outcome,
         majority,
         score=score,
         quote=telling.quote if telling else None,
-        reason=telling.reason if telling else next(reasons, None),
+        reason=telling.reason if telling and (majority or not why) else why,
         record=record,
         verdict=None if by_answer else counted,
     )

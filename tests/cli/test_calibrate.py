@@ -347,6 +347,16 @@ def test_a_guarantee_that_one_answer_to_all_would_get_is_called_no_skill(
         assert guess in " ".join(told.split())
 
 
+def test_orders_that_disagree_are_why_there_is_no_answer(typed: Typed) -> None:
+    rows = [{"id": n, "a": f"x {n}", "b": f"y {n}", "labels": {"best": "a"}} for n in range(4)]
+    typed.write("labels.jsonl", rows)
+    reply = {"quote": None, "reason": "The first one reads well.", "answer": "1"}
+    typed.script("first.yaml", [{"reply": reply}])
+    asked = ("--ask", "Which is kinder?", "--compare", "a,b", "--name", "best")
+    told = typed.text("calibrate", "labels.jsonl", *asked, "-m", "scripted:first.yaml")[2]
+    assert "answered none of 4 items: the orders disagree\n" in told, told
+
+
 def test_items_without_a_reply_are_counted_with_the_first_reason(typed: Typed) -> None:
     typed.write("labels.jsonl", seeming(4))
     judge = script(typed, "judge.yaml", {"bright": 0.9})
