@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from judge.errors import UsageError, missing_extra
 from judge.records.base import Problem
 from judge.records.record import Record
+from judge.records.streams import Input
 from judge.records.tables import refuse_header
 from judge.records.values import as_json
 
@@ -24,25 +25,26 @@ _GROUP_BYTES = 1 << 30
 """Larger row groups are read one row at a time: their large rows may be consecutive."""
 
 
-def read_parquet(name: str, display: str, file: IO[bytes], limit: int) -> Iterator[Record]:
-    """One record per row, with values as in `from_memory`; `line` is the row's number.
+def read_parquet(source: Input) -> Iterator[Record]:
+    """One record per row, with values as in `from_memory`; `line` is the row's number. The stream
+    can be sought in.
 
-    A row of more than `limit` bytes is a problem. Raises UsageError if the file is not Parquet or
-    pyarrow is missing.
+    A row of more than `max_line` bytes is a problem. Raises UsageError if the file is not Parquet
+    or pyarrow is missing.
     """
-    pa = _pyarrow(display)
+    pa = _pyarrow(source.display)
     from pyarrow import parquet as pq
 
     try:
         # Pre-buffering would read whole row groups ahead of the batches.
-        leaves = pq.ParquetFile(file).schema
+        leaves = pq.ParquetFile(source.stream).schema
         binaries = (leaf for leaf in leaves if leaf.physical_type == "BYTE_ARRAY")
         texts = [leaf.path for leaf in binaries if _is_text(leaf)]
-        table = pq.ParquetFile(file, read_dictionary=texts, pre_buffer=False)
+        table = pq.ParquetFile(source.stream, read_dictionary=texts, pre_buffer=False)
     except (pa.ArrowException, OSError) as error:
-        raise UsageError(f"{display} is not a Parquet file: {error}") from error
-    refuse_header(display, table.schema_arrow.names)
-    yield from _items(name, _groups(table), limit)
+        raise UsageError(f"{source.display} is not a Parquet file: {error}") from error
+    refuse_header(source.display, table.schema_arrow.names)
+    yield from _items(source, _groups(table))
 
 
 def _is_text(leaf: Any) -> bool:
@@ -58,21 +60,18 @@ def _groups(table: Any) -> Iterator[Any]:
         yield from table.iter_batches(batch_size=max(1, rows), row_groups=[number])
 
 
-def read_arrow(
-    name: str, display: str, file: IO[bytes], limit: int, before: int = 0
-) -> Iterator[Record]:
-    """As `read_parquet`, for an Arrow IPC file (Feather) or stream, after `before` rows."""
-    pa = _pyarrow(display)
+def read_arrow(source: Input) -> Iterator[Record]:
+    """As `read_parquet`, for an Arrow IPC file (Feather) or stream."""
+    pa, file = _pyarrow(source.display), source.stream
     try:
-        start = file.read(6)
+        is_file = file.read(6) == b"ARROW1"
         file.seek(0)
-        source = pa.ipc.open_file(file) if start == b"ARROW1" else pa.ipc.open_stream(file)
+        table = pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)
     except (pa.ArrowException, OSError) as error:
-        raise UsageError(f"{display} is not an Arrow file: {error}") from error
-    refuse_header(display, source.schema.names)
-    places = range(source.num_record_batches) if start == b"ARROW1" else None
-    batches = source if places is None else map(source.get_batch, places)
-    yield from _items(name, iter(batches), limit, before)
+        raise UsageError(f"{source.display} is not an Arrow file: {error}") from error
+    refuse_header(source.display, table.schema.names)
+    batches = map(table.get_batch, range(table.num_record_batches)) if is_file else iter(table)
+    yield from _items(source, batches)
 
 
 def saved_files(folder: Path) -> list[Path]:
@@ -114,25 +113,25 @@ def _pyarrow(display: str) -> Any:
     return pa
 
 
-def _items(name: str, batches: Iterator[Any], limit: int, before: int = 0) -> Iterator[Record]:
+def _items(source: Input, batches: Iterator[Any]) -> Iterator[Record]:
     import pyarrow as pa
 
-    number = before
+    name, limit = source.name, source.max_line
     try:
         for batch in batches:
             sizes = [0] * batch.num_rows
             for column in batch.columns:
                 sizes = list(map(int.__add__, sizes, _sizes(column).to_pylist()))
             for place, size in enumerate(sizes):
-                number += 1
+                source.line += 1
                 if size > limit:
                     message = f"the row has {size} bytes, more than the limit of {limit}"
-                    yield Record(name, number, None, None, Problem(message))
+                    yield Record(name, source.line, None, None, Problem(message))
                 else:
-                    yield _row(name, number, batch, place)
+                    yield _row(name, source.line, batch, place)
     except (pa.ArrowException, OSError, ValueError) as error:
         message = f"the file cannot be read further: {str(error).partition('. Detail')[0]}"
-        yield Record(name, number + 1, None, None, Problem(message))
+        yield Record(name, source.line + 1, None, None, Problem(message))
 
 
 def _row(name: str, number: int, batch: Any, place: int) -> Record:

@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from glob import glob
@@ -41,7 +41,7 @@ MAX_LINE = 64 * 1024 * 1024
 SHEET_MARK = b'<meta name="generator" content="judge label --sheet">'
 """Marks a page written by `judge label --sheet`."""
 
-_TEXTS = {"jsonl": read_jsonl, "csv": read_csv, "tsv": read_tsv}
+_READERS = {"jsonl": read_jsonl, "csv": read_csv, "tsv": read_tsv, "xlsx": read_xlsx}
 _BINARIES = ("parquet", "arrow", "xlsx")
 FORMATS = ("jsonl", "json", "csv", "tsv", *_BINARIES)
 """The formats that a caller can name."""
@@ -173,22 +173,22 @@ def _items(
     if str(source) == "-":
         raw = stdin if stdin is not None else sys.stdin.buffer
         file = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(cast(Any, raw))
-        yield from _records(Input("<stdin>", file, max_line), "standard input", [], format)
+        yield from _records(Input("<stdin>", "standard input", file, max_line), [], format)
         return
     if path.is_dir():
         from judge.records.columnar import read_arrow, saved_files
 
-        count = 0
+        line = 0
         for part in saved_files(path):
             with _opened(part) as file:
-                for item in read_arrow(_name(path), str(part), file, max_line, count):
-                    yield item
-                    count = item.line
+                source_part = Input(_name(path), str(part), file, max_line, line)
+                yield from read_arrow(source_part)
+                line = source_part.line
         return
     suffixes = [suffix.casefold() for suffix in path.suffixes]
     with _opened(path) as file:
-        opened = Input(_name(Path(source)), file, max_line, sheet=sheet)
-        yield from _records(opened, str(path), suffixes, format)
+        opened = Input(_name(Path(source)), str(path), file, max_line, sheet=sheet)
+        yield from _records(opened, suffixes, format)
 
 
 def _name(path: Path) -> str:
@@ -205,71 +205,57 @@ def _opened(path: Path) -> io.BufferedReader:
         raise UsageError(f"{path} cannot be read: {why_unread(error)}") from error
 
 
-def _records(
-    source: Input, display: str, suffixes: list[str], format: str | None
-) -> Iterator[Record]:
-    """The records of an input; `display` is its name in messages."""
+def _records(source: Input, suffixes: list[str], format: str | None) -> Iterator[Record]:
     packing = suffixes.pop() if suffixes and suffixes[-1] in (".gz", ".zst") else ""
     plain = cast(io.BufferedReader, source.stream)
     try:
-        source.stream = stream = unpacked(plain, display, packing)
+        source.stream = stream = unpacked(plain, source.display, packing)
         by_name = _SUFFIXES.get(suffixes[-1]) if suffixes else None
-        form = format or by_name or _begins(stream.peek(CHUNK))
+        head = stream.peek(CHUNK)
+        beginnings = (name for mark, name in _BEGINNINGS.items() if head.startswith(mark))
+        form = format or by_name or next(beginnings, None)
         if form in _BINARIES and stream is plain and plain.seekable():
-            yield from _rows(form, source, display, plain)
+            yield from _reader(form)(source)
         elif form in _BINARIES:
             # Their readers need to seek: the index is at the end of the file.
             with tempfile.TemporaryFile() as copy:
-                _copy(stream, copy, display, packed=stream is not plain)
+                _copy(source, copy, packed=stream is not plain)
                 copy.seek(0)
-                yield from _rows(form, source, display, copy)
+                source.stream = cast(Stream, copy)
+                yield from _reader(form)(source)
         else:
             source.stream = with_first_lines(as_utf8(stream))
             head = source.stream.peek(CHUNK).lstrip()
             if form not in ("csv", "tsv"):
-                _refuse_page(head, display)
-            form = form or _looks(head, display)
-            yield from _objects(source) if form == "json" else _TEXTS[form](source)
+                _refuse_page(head, source.display)
+            yield from _reader(form or _looks(head, source.display))(source)
     except STREAM_ERRORS as error:
         yield source.cut_off(error)
 
 
-def _copy(stream: Stream, copy: IO[bytes], display: str, *, packed: bool) -> None:
-    """Copy a stream; UsageError if it is `packed` and has more than MAX_RECORD bytes, as a bomb."""
+def _copy(source: Input, copy: IO[bytes], *, packed: bool) -> None:
+    """Copy an input; UsageError if it is `packed` and has more than MAX_RECORD bytes, as a bomb."""
     size = 0
-    while chunk := stream.read(CHUNK):
+    while chunk := source.stream.read(CHUNK):
         size += len(chunk)
         if packed and size > MAX_RECORD:
             raise UsageError(
-                f"{display} has more than {MAX_RECORD} bytes unpacked: unpack it first"
+                f"{source.display} has more than {MAX_RECORD} bytes unpacked: unpack it first"
             )
         copy.write(chunk)
 
 
-def _objects(source: Input) -> Iterator[Record]:
-    """The records of a JSON file. Several that begin on one line are numbered on from it: records
-    without an id are told apart by their line."""
-    from judge.records.wrapped import read_one_or_more
+def _reader(form: str) -> Callable[[Input], Iterator[Record]]:
+    """The reader of a format. Rarely used ones are loaded here."""
+    if form == "json":
+        from judge.records.wrapped import read_objects
 
-    line = 0
-    for item in read_one_or_more(source):
-        line = max(item.line, line + 1)
-        yield item if item.line == line else replace(item, line=line)
+        return read_objects
+    if form in ("parquet", "arrow"):
+        from judge.records.columnar import read_arrow, read_parquet
 
-
-def _rows(form: str, source: Input, display: str, file: IO[bytes]) -> Iterator[Record]:
-    """The rows of a file in one of the binary formats."""
-    if form == "xlsx":
-        return read_xlsx(source.name, display, file, source.max_line, source.sheet)
-    from judge.records.columnar import read_arrow, read_parquet
-
-    reader = read_parquet if form == "parquet" else read_arrow
-    return reader(source.name, display, file, source.max_line)
-
-
-def _begins(head: bytes) -> str | None:
-    """The binary format with these first bytes; None if there is none."""
-    return next((name for mark, name in _BEGINNINGS.items() if head.startswith(mark)), None)
+        return read_parquet if form == "parquet" else read_arrow
+    return _READERS[form]
 
 
 def _looks(head: bytes, display: str) -> str:

@@ -54,6 +54,7 @@ class Input:
 
     Args:
         name: its name in the output.
+        display: its name in messages.
         stream: its bytes.
         max_line: the largest record, in bytes.
         line: how many lines were read.
@@ -61,6 +62,7 @@ class Input:
     """
 
     name: str
+    display: str
     stream: Stream
     max_line: int
     line: int = 0

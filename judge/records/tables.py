@@ -9,7 +9,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 from unicodedata import normalize
 from xml.etree.ElementTree import ParseError
 
@@ -238,16 +238,16 @@ def refuse_header(name: str, columns: Sequence[str], problem: str | None = None)
         raise UsageError(f"{name}: the header names a column twice: {', '.join(repeated)}")
 
 
-def read_xlsx(
-    name: str, display: str, file: IO[bytes], limit: int, sheet: str | None = None
-) -> Iterator[Record]:
+def read_xlsx(source: Input) -> Iterator[Record]:
     """One record per row of a workbook's sheet, or of its only one with rows; `line` is the row's
-    number.
+    number. The stream can be sought in.
 
-    A formula has its saved value. A row of more than `limit` characters is a problem. Raises
+    A formula has its saved value. A row of more than `max_line` characters is a problem. Raises
     UsageError if the file is not a workbook, has no such sheet or several with rows, the header
     cannot name the columns, or openpyxl is missing.
     """
+    name, display, limit = source.name, source.display, source.max_line
+    file: Any = source.stream
     try:
         from openpyxl import load_workbook
     except ImportError as error:
@@ -260,7 +260,7 @@ def read_xlsx(
         book = load_workbook(file, read_only=True, data_only=True)
     except (zipfile.BadZipFile, ParseError, OSError, KeyError, ValueError) as error:
         raise UsageError(f"{display} is not an Excel workbook (.xlsx): {error}") from error
-    rows = _rows_of(book.worksheets, sheet, display)
+    rows = _rows_of(book.worksheets, source.sheet, display)
     header = [_as_text(cell) for cell in next(rows, (0, []))[1]]
     refuse_header(display, header)
     for line, cells in rows:

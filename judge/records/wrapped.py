@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal
 
@@ -56,11 +56,19 @@ class Layout:
     candidates: tuple[str, ...] = ()
 
 
-def read_one_or_more(source: Input) -> Iterator[Record]:
+def read_objects(source: Input) -> Iterator[Record]:
     """The records of a JSON file: a list, concatenated objects, or one object that wraps its rows.
 
-    Raises UsageError if it is unclear whether the object wraps rows, or where.
+    Several that begin on one line are numbered on from it: records without an id are told apart by
+    their line. Raises UsageError if it is unclear whether the object wraps rows, or where.
     """
+    line = 0
+    for item in _one_or_more(source):
+        line = max(item.line, line + 1)
+        yield item if item.line == line else replace(item, line=line)
+
+
+def _one_or_more(source: Input) -> Iterator[Record]:
     if not _is_lines(source.stream.peek(CHUNK)):
         yield from read_json(source, _unwrapped)
         return
@@ -106,7 +114,7 @@ def _unwrapped(source: Input, line: int, text: str) -> Iterator[Record]:
     inner = text[start:end]
     if wrapper.form == "list":
         stream: Any = io.BufferedReader(io.BytesIO(inner.encode("utf-8", "surrogateescape")))
-        yield from read_json(Input(source.name, stream, source.max_line, line - 1))
+        yield from read_json(replace(source, stream=stream, line=line - 1))
         return
     for id, (start, end) in spans(inner):
         row = inner[start:end]
