@@ -281,7 +281,7 @@ async def _ask(
     )
     score: float | None = None
     if judge.rubric.scale and not judge.rubric.each:
-        verdict, score = mean_score(votes, judge.rubric.scale, judge.rubric.bound)
+        verdict, score = mean_score(votes, judge.rubric.scale, judge.rubric.rule.bound)
         score = score if verdict in SETTLED else None
         majority = None if score is None else nearest_answer(judge.rubric, score)
     verdicts = [(vote.verdicts().get(value, vote.verdict), None) for vote in votes]

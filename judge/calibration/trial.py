@@ -271,7 +271,7 @@ def profile_of(
 
 def should_pass(rubric: Rubric, record: Record, answer: str) -> bool:
     """Whether a record with this answer passes the rubric's check."""
-    return answer in rubric.passing(record.label)
+    return answer in rubric.rule.passing(record.label)
 
 
 def _passes(rubric: Rubric, record: Record, answer: LabelledAnswer) -> bool | None:
@@ -280,8 +280,8 @@ def _passes(rubric: Rubric, record: Record, answer: LabelledAnswer) -> bool | No
     if answer.answer is None:
         return {Verdict.PASS: True, Verdict.FAIL: False}.get(answer.verdict or Verdict.ABSTAIN)
     score = mean_of(rubric, answer.probabilities) if answer.score is None else answer.score
-    if rubric.bound and score is not None:
-        return rubric.bound.holds(score)
+    if rubric.rule.bound and score is not None:
+        return rubric.rule.bound.holds(score)
     return should_pass(rubric, record, str(answer.answer))
 
 

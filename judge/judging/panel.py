@@ -208,7 +208,7 @@ class Panel:
 
     def _outcome(self, check: Check) -> dict[str, Any]:
         """Verdict, answer, score and reason of the check, from its votes."""
-        scale, bound = self.rubric.scale, self.rubric.bound
+        scale, bound = self.rubric.scale, self.rubric.rule.bound
         verdict, score = mean_score(check.votes, scale, bound) if scale else (None, None)
         verdict = verdict or worst(check.verdicts().values())
         answer = None

@@ -206,18 +206,14 @@ class _Words:
     ends: array[int]
     rows: dict[int, tuple[str, array[int]]] = field(default_factory=dict)
 
-    def joined(self, hyphens: Mapping[str, str]) -> str:
-        """The words as one text, with their joints, and a space at the end."""
-        pairs = zip(self.joints, self.words, strict=True)
-        return "".join([part for j, word in pairs for part in (hyphens.get(j, j), word)]) + " "
-
     def row(self, way: int) -> tuple[str, array[int]]:
-        """The words joined in one of the ways of `_HYPHENS`, and the end of each word there."""
+        """The words joined in one of the ways of `_HYPHENS`, with a space at the end; and the end
+        of each word there."""
         if way not in self.rows:
             hyphens = _HYPHENS[way]
             pairs = zip(self.joints, self.words, strict=True)
-            ends = accumulate([len(hyphens.get(j, j)) + len(word) for j, word in pairs])
-            self.rows[way] = self.joined(hyphens), array("Q", ends)
+            parts = [hyphens.get(joint, joint) + word for joint, word in pairs]
+            self.rows[way] = "".join(parts) + " ", array("Q", accumulate(map(len, parts)))
         return self.rows[way]
 
     def stretches(self, quote: _Words, way: int) -> Iterator[tuple[int, int]]:
@@ -225,7 +221,7 @@ class _Words:
 
         A match begins and ends at a space, not inside a compound.
         """
-        (row, ends), sought = self.row(way), quote.joined(_HYPHENS[way])
+        (row, ends), (sought, _) = self.row(way), quote.row(way)
         # Matches overlap only in the space between them, so this takes linear time.
         at = row.find(sought)
         while at >= 0:

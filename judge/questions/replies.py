@@ -164,8 +164,6 @@ class Reply(BaseModel):
 class NewFields(Reply):
     """New fields of a record, each a text (`judge generate`)."""
 
-    shown = None
-
     def problems(self, context: ReplyContext) -> Iterator[str]:
         for name in type(self).model_fields:
             text = getattr(self, name)

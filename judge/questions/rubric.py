@@ -27,7 +27,6 @@ from judge.questions.keys import NAME, NAMING, RubricKeys
 from judge.questions.parts import (
     COUNTED,
     TIE,
-    Bound,
     FirstToken,
     PassRule,
     Section,
@@ -154,17 +153,12 @@ class Rubric(RubricKeys):
     @cached_property
     def scale(self) -> tuple[float, ...] | None:
         """The answers as rising numbers if they are scores, else None."""
-        return scale_of(self.answers) if self.bound or self.rule.counts else None
+        return scale_of(self.answers) if self.rule.bound or self.rule.counts else None
 
     @cached_property
     def rule(self) -> PassRule:
         """Which answers pass."""
         return PassRule(self.passes, self.pass_by_label, self.answers)
-
-    @cached_property
-    def bound(self) -> Bound | None:
-        """The bound that a score must satisfy to pass; None if answers pass by name."""
-        return self.rule.bound
 
     @cached_property
     def comparing(self) -> bool:
@@ -197,11 +191,6 @@ class Rubric(RubricKeys):
         counted = self.answers != YES_NO or self.rule.counts
         averaged = self.scale is not None and not (self.each and self.rule.counts)
         return counted and not averaged and not self.rule.equals_label
-
-    def passing(self, label: str | None) -> tuple[str, ...]:
-        """The answers that pass for a record with this label."""
-        assert self.passes, "a judge's rubric says what passes"
-        return self.rule.passing(label)
 
     def shown(
         self, texts: Collection[str], *, swap: tuple[str, str] | None = None

@@ -64,7 +64,7 @@ def content_hash(fields: Mapping[str, Any]) -> str:
 
     An earlier verdict (key `judge`) is not hashed.
     """
-    return hashed_json(fields)[1]
+    return digest(own_json(fields).encode("ascii"), 16)
 
 
 def own_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,11 +85,9 @@ def judgement_in(fields: Mapping[str, Any], default: object = None) -> Any:
     return fields.get(RESERVED, default)
 
 
-def hashed_json(fields: Mapping[str, Any]) -> tuple[str, str]:
-    """A record's own fields as JSON in ASCII, and their `content_hash`."""
-    # Escaped to ASCII, because a lone surrogate has no UTF-8 form.
-    text = json.dumps(own_fields(fields), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return text, digest(text.encode("ascii"), 16)
+def own_json(fields: Mapping[str, Any]) -> str:
+    """A record's own fields, sorted, as JSON in ASCII: a lone surrogate has no UTF-8 form."""
+    return json.dumps(own_fields(fields), sort_keys=True, separators=(",", ":"))
 
 
 @lru_cache(maxsize=1024)
@@ -148,7 +146,8 @@ def at(fields: Any, path: str) -> Any:
     key = path if path in fields or inner is None else head
     if key not in fields:
         raise KeyError(path)
-    if (twin := next((k for k in fields if k != key and _alike(k, key)), None)) is not None:
+    plain = normalise(key)
+    if (twin := next((k for k in fields if k != key and normalise(k) == plain), None)) is not None:
         raise LabelError(f"fields {key!r} and {twin!r} have the same name: rename one", path)
     if key != path:
         return at(inner, tail)
@@ -232,10 +231,6 @@ def refuse_absent(
             raise UsageError(no_such_field(f"--by {name}", name, there))
 
 
-def _alike(first: str, second: str) -> bool:
-    return normalise(first) == normalise(second)
-
-
 def holds(fields: Any, path: str) -> bool:
     """Whether `at` finds a field, or more than one."""
     with suppress(LabelError):
@@ -257,20 +252,21 @@ def no_such_field(origin: str, name: str, there: Collection[str]) -> str:
 
 def put(fields: dict[str, Any] | list[Any], path: str, content: object) -> None:
     """Set the field that `at` finds at `path`, with copies of the containers inside `fields`."""
-    head, _, tail = path.partition(".")
-    if isinstance(fields, dict):
-        path, head = key_for(fields, path), key_for(fields, head)
-    whole: Any = isinstance(fields, dict) and (path in fields or not tail)
-    key: Any = path if whole else head if isinstance(fields, dict) else int(head)
     container: Any = fields
-    if whole or not tail:
-        container[key] = content
+    head, _, tail = path.partition(".")
+    key: Any = head
+    if isinstance(fields, list):
+        key = int(head)
+    elif (whole := key_for(fields, path)) in fields or not tail:
+        key, tail = whole, ""
     else:
+        key = key_for(fields, head)
+    if tail:
         inner = container[key]
         opened = (_opened(inner) or inner).copy()
         put(opened, tail, content)
-        in_cell = isinstance(inner, str)
-        container[key] = json.dumps(opened, ensure_ascii=False) if in_cell else opened
+        content = json.dumps(opened, ensure_ascii=False) if isinstance(inner, str) else opened
+    container[key] = content
 
 
 _EIGHT_DIGITS = re.compile(r"(?=([0-9a-f]{8}))")

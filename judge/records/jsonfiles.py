@@ -253,7 +253,7 @@ def shortened(fields: Mapping[str, Any]) -> dict[str, Any]:
     """The fields, with those of more than MAX_FIELD characters as JSON cut."""
     result: dict[str, Any] = {}
     for name, content in fields.items():
-        text = content if isinstance(content, str) else _value(content)
+        text = content if isinstance(content, str) else _text(content)
         cut = f"{text[:RAW_LIMIT]}… [{len(text)} characters in all]"
         result[name] = content if len(text) <= MAX_FIELD else cut
     return result
@@ -292,18 +292,18 @@ def _own_text(fields: Mapping[str, Any], record: Record) -> bytes:
         name = record.input_key if key == RESERVED and record.input_key else key
         if name not in rest:
             continue
-        content, lead = rest.pop(name), lead if name == key else f",{_value(name)}:"
+        content, lead = rest.pop(name), lead if name == key else f",{_text(name)}:"
         same = before[name] == content
-        parts.append(lead + (text[start:end] if same else _value(content)))
-    parts += [f",{_value(name)}:{_value(content)}" for name, content in rest.items()]
+        parts.append(lead + (text[start:end] if same else _text(content)))
+    parts += [f",{_text(name)}:{_text(content)}" for name, content in rest.items()]
     return b"{" + "".join(parts).lstrip(" \t,").encode() + b"}"
 
 
-def _value(content: object) -> str:
-    return _encoded({"": content})[4:-1].decode()
+def _text(content: object) -> str:
+    return _encoded(content).decode()
 
 
-def _encoded(content: Mapping[str, Any]) -> bytes:
+def _encoded(content: object) -> bytes:
     try:
         return orjson.dumps(content)
     except orjson.JSONEncodeError:

@@ -167,11 +167,6 @@ def normalised(keys: Iterable[str]) -> set[str]:
     return {normalise(key) for key in keys}
 
 
-def find_names(kind: str, fields: Mapping[str, Any]) -> dict[str, str]:
-    """Maps typed field names to the record's own keys; raises LabelError as `keys_of` does."""
-    return keys_of(kind_named(kind).names, fields)
-
-
 @lru_cache(maxsize=1024)
 def holds_labels(key: str) -> bool:
     """Whether a field of this name holds people's answers."""
@@ -208,41 +203,35 @@ def _candidates(fields: Mapping[str, Any]) -> list[str]:
     return []
 
 
-def typed_fields(kind: str, fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Parses the fields that a kind knows.
+def typed_fields(name: str, fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Parses the fields that the kind of this name knows.
 
     Returns the filled fields, parsed, by typed name; and the record's own key of each known field
     that is there, by typed name.
 
     Raises LabelError: a field is missing, has the wrong form, is given twice, or exceeds MAX_TEXT.
     """
-    names = find_names(kind, fields)
-    typed = _parsed(kind_named(kind), fields, names)
-    contents = fields if kind == RECORD else {key: fields[key] for key in names.values()}
+    kind = kind_named(name)
+    keys = keys_of(kind.names, fields)
+    for needed in kind.needed:
+        if needed not in keys:
+            raise LabelError(f"field {needed!r} is missing", needed)
+    typed: dict[str, Any] = {}
+    for known, parse in kind.fields.items():
+        key = keys.get(known)
+        if key is not None and (known in kind.needed or not _blank(fields[key])):
+            try:
+                typed[known] = parse(fields[key], typed)
+            except ValueError as error:
+                raise LabelError(f"field {key!r} {error}", key) from None
+    contents = fields if name == RECORD else {key: fields[key] for key in keys.values()}
     for key, content in contents.items():
         if (size := _size(content)) > MAX_TEXT:
             message = f"field {key!r} has {size} characters, the limit is {MAX_TEXT}"
             raise LabelError(message, key)
-    if kind == RECORD and (label := shown(fields.get("label")).text.strip().lower()):
+    if name == RECORD and (label := shown(fields.get("label")).text.strip().lower()):
         typed["label"] = label
-    return typed, names
-
-
-def _parsed(
-    kind: RecordKind, fields: Mapping[str, Any], names: Mapping[str, str]
-) -> dict[str, Any]:
-    for name in kind.needed:
-        if name not in names:
-            raise LabelError(f"field {name!r} is missing", name)
-    typed: dict[str, Any] = {}
-    for name, parse in kind.fields.items():
-        key = names.get(name)
-        if key is not None and (name in kind.needed or not _blank(fields[key])):
-            try:
-                typed[name] = parse(fields[key], typed)
-            except ValueError as error:
-                raise LabelError(f"field {key!r} {error}", key) from None
-    return typed
+    return typed, keys
 
 
 def the_kind_of(fields: Mapping[str, Any]) -> str:

@@ -17,12 +17,14 @@ from judge.records.base import (
     Problem,
     SeenIds,
     at,
+    content_hash,
     fence_mark,
-    hashed_json,
+    holds,
     key_for,
     normalise,
     own_fields,
     own_id,
+    own_json,
     put,
 )
 from judge.records.kinds import (
@@ -47,7 +49,7 @@ class Texts(Mapping[str, str]):
     """
 
     def __init__(self, contents: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
-        self._contents, self._fields = contents, fields
+        self.contents, self.fields = contents, fields
         self._shown: dict[str, Shown] = {}
         self._entries: dict[str, tuple[str, ...]] = {}
 
@@ -66,13 +68,13 @@ class Texts(Mapping[str, str]):
 
     def content(self, name: str) -> Any:
         """The content of a field, as it was read; KeyError if there is none."""
-        return self._contents[name] if name in self._contents else at(self._fields, name)
+        return self.contents[name] if name in self.contents else at(self.fields, name)
 
     def refuse_ambiguous(self, names: Iterable[str]) -> None:
         """Raise LabelError if a name or a path matches two fields."""
         for name in names:
             with suppress(KeyError):
-                at(self._fields, name)
+                at(self.fields, name)
 
     def __getitem__(self, name: str) -> str:
         if text := self.shown(name).text:
@@ -80,7 +82,7 @@ class Texts(Mapping[str, str]):
         raise KeyError(name)
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name in self._contents if self.shown(name).text)
+        return (name for name in self.contents if self.shown(name).text)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -193,7 +195,7 @@ class Record:
     @cached_property
     def content_hash(self) -> str:
         """The hash of the record's own fields, in any order."""
-        return hashed_json(self.fields or {})[1]
+        return content_hash(self.fields or {})
 
     def mark(self, names: Iterable[str], others: Iterable[str] = ()) -> str:
         """The fence in prompts that show these fields: 8 hex digits that no text of the record
@@ -204,7 +206,7 @@ class Record:
         """
         key, lists = tuple(sorted(names)), tuple(others)
         if (key, lists) not in self._marks:
-            texts = [hashed_json(self.fields or {})[0], *self.rewrites.values()]
+            texts = [own_json(self.fields or {}), *self.rewrites.values()]
             texts += (self.texts.get(name, "") for name in {*key, *lists})
             texts += (entry for name in lists for entry in self.entries(name))
             seed = digest([self._texts_read.get(name, "") for name in key])
@@ -271,19 +273,15 @@ class Record:
 
         The kind's lists are numbered from 1.
         """
-        if not self.rewrites:
-            return self._texts_read
-        return Texts({**self._contents_read, **self.rewrites}, own_fields(self.visible))
+        read = self._texts_read
+        return Texts({**read.contents, **self.rewrites}, read.fields) if self.rewrites else read
 
     @cached_property
     def _texts_read(self) -> Texts:
-        return Texts(self._contents_read, own_fields(self.visible))
-
-    @cached_property
-    def _contents_read(self) -> dict[str, Any]:
+        """The texts without `rewrites`."""
         listed = kind_named(self.kind).listed
         lists = {n: _numbered(self.entries(n)) for n in listed if n in self.lists}
-        return self.contents() | lists
+        return Texts(self.contents() | lists, own_fields(self.visible))
 
     @property
     def label(self) -> str | None:
@@ -338,12 +336,8 @@ class Record:
 
     def has(self, name: str) -> bool:
         """Whether the record has this field, even if empty or ambiguous."""
-        with suppress(LabelError):
-            try:
-                self.texts.shown(name)
-            except KeyError:
-                return self._lists(name)
-        return True
+        texts = self.texts
+        return name in texts.contents or self._lists(name) or holds(texts.fields, name)
 
     def _lists(self, name: str) -> bool:
         return name in self.lists or (name == "label" and self.label is not None)

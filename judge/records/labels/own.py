@@ -25,9 +25,9 @@ from math import inf
 from typing import Any
 
 from judge.records.answers import scalar_text, written
-from judge.records.base import RESERVED, LabelError, clip, content_hash
+from judge.records.base import RESERVED, LabelError, clip, content_hash, keys_of, normalise
 from judge.records.fields import answer_of, object_of, slices_of
-from judge.records.kinds import find_names, kind_named, normalise, recognise
+from judge.records.kinds import kind_named, recognise
 from judge.records.labels.items import Annotation, LabelledItem, LabelSet
 from judge.records.lines import Line
 from judge.records.record import Record
@@ -174,7 +174,7 @@ def typed_fields(fields: Mapping[str, Any]) -> tuple[dict[str, Any], int | None]
     counted)."""
     fields = {key: content for key, content in fields.items() if key not in ABOUT_LABELS}
     kind = recognise(fields)
-    names = find_names(kind, fields) if kind else {}
+    names = keys_of(kind_named(kind).names, fields) if kind else {}
     typed = {name: fields[key] for name, key in names.items()}
     typed |= {key: fields[key] for key in fields if key not in names.values()}
     entries = typed.get(kind_named(kind).each or "") if kind else None
