@@ -75,14 +75,6 @@ def _schema(text: str) -> str:
     return text
 
 
-def _known_languages(codes: tuple[str, ...]) -> tuple[str, ...]:
-    known = _languages().labels
-    for code in codes:
-        if code not in known:
-            raise ValueError(f"{code!r} is not one of {', '.join(sorted(known))}")
-    return codes
-
-
 class Length(Section):
     """The least and most words, characters or entries of a field."""
 
@@ -150,8 +142,9 @@ class FieldTest(Section):
         kinds = [name for name in type(self).model_fields if name != "ignore_case"]
         if sum(getattr(self, name) is not None for name in kinds) != 1:
             raise ValueError(f"name one of {', '.join(kinds)}")
-        if self.language:
-            _known_languages(self.language)
+        for code in self.language or ():
+            if code not in (known := _languages().labels):
+                raise ValueError(f"{code!r} is not one of {', '.join(sorted(known))}")
         return self
 
     @cached_property

@@ -256,13 +256,7 @@ class RubricKeys(Section):
         answers = info.data.get("answers")
         if criteria and info.data.get("compare"):
             raise ValueError("a comparison has no criteria: its answers are fields")
-        problems: list[KeyProblem] = [
-            ((answer,), _no_answer(answer, answers))
-            for answer in criteria
-            if answers and answer not in answers
-        ]
-        if problems:
-            raise Problems(problems)
+        _need_answers({answer: answer for answer in criteria}, answers)
         if criteria and (problem := fault("\n".join(criteria.values()), ())):
             raise ValueError(problem)
         return {answer: criteria[answer].strip() for answer in answers or () if answer in criteria}
@@ -283,14 +277,7 @@ class RubricKeys(Section):
     def _are_answers(
         cls, pass_by_label: Mapping[Label, str], info: ValidationInfo
     ) -> Mapping[Label, str]:
-        answers = info.data.get("answers")
-        problems: list[KeyProblem] = [
-            ((label,), _no_answer(answer, answers))
-            for label, answer in pass_by_label.items()
-            if answers and answer not in answers
-        ]
-        if problems:
-            raise Problems(problems)
+        _need_answers(pass_by_label, info.data.get("answers"))
         return pass_by_label
 
     @field_validator("passes")
@@ -424,6 +411,17 @@ class RubricKeys(Section):
 def _rule(keys: Mapping[str, Any], passes: tuple[str, ...]) -> PassRule:
     """The rule of validated keys."""
     return PassRule(passes, keys.get("pass_by_label", {}), keys["answers"])
+
+
+def _need_answers(by_key: Mapping[Any, str], answers: Collection[str] | None) -> None:
+    """Raise Problems for keys with an answer that is not one of the rubric's."""
+    problems: list[KeyProblem] = [
+        ((key,), _no_answer(answer, answers))
+        for key, answer in by_key.items()
+        if answers and answer not in answers
+    ]
+    if problems:
+        raise Problems(problems)
 
 
 def _no_answer(word: str, answers: Collection[str]) -> str:

@@ -6,8 +6,8 @@ import re
 import runpy
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, redirect_stdout
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from functools import lru_cache, partial
 from inspect import getclosurevars, isfunction, ismethod
 from pathlib import Path
@@ -107,14 +107,11 @@ _LIBRARIES = re.compile(rf"{_PYTHON}|<frozen |.*-packages\b")
 """Matches the file names of Python's own code and of installed packages."""
 
 
-@contextmanager
-def _prints_aside() -> Iterator[None]:
+def _prints_aside() -> AbstractContextManager[Any]:
     """Prints go to stderr in the main thread, where the command line runs. In the thread of
     `judge.validate` they stay: what the program prints meanwhile would go to stderr, too."""
-    with ExitStack() as stack:
-        if threading.current_thread() is threading.main_thread():
-            stack.enter_context(redirect_stdout(sys.stderr))
-        yield
+    in_main = threading.current_thread() is threading.main_thread()
+    return redirect_stdout(sys.stderr) if in_main else nullcontext()
 
 
 def _plain(content: object, around: frozenset[int] = frozenset()) -> object:

@@ -2,13 +2,14 @@
 
 from judge.records.base import RESERVED, Problem, SeenIds, clip, content_hash, is_verdict
 from judge.records.jsonfiles import dump, dump_judged, shortened
-from judge.records.kinds import ListEntry, RecordKind, recognise
-from judge.records.read import MAX_LINE, mapped, read, renamed, typed
+from judge.records.kinds import RECORD, ListEntry, RecordKind, recognise
+from judge.records.read import MAX_LINE, mapped, read, renamed
 from judge.records.record import Record
 from judge.records.values import from_memory
 
 __all__ = [
     "MAX_LINE",
+    "RECORD",
     "RESERVED",
     "ListEntry",
     "Problem",
@@ -26,5 +27,4 @@ __all__ = [
     "recognise",
     "renamed",
     "shortened",
-    "typed",
 ]

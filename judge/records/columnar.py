@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from judge.errors import UsageError, missing_extra
-from judge.records.base import Problem
 from judge.records.record import Record
 from judge.records.streams import Input
 from judge.records.tables import refuse_header
@@ -116,7 +115,7 @@ def _pyarrow(display: str) -> Any:
 def _items(source: Input, batches: Iterator[Any]) -> Iterator[Record]:
     import pyarrow as pa
 
-    name, limit = source.name, source.max_line
+    limit = source.max_line
     try:
         for batch in batches:
             sizes = [0] * batch.num_rows
@@ -126,15 +125,15 @@ def _items(source: Input, batches: Iterator[Any]) -> Iterator[Record]:
                 source.line += 1
                 if size > limit:
                     message = f"the row has {size} bytes, more than the limit of {limit}"
-                    yield Record(name, source.line, None, None, Problem(message))
+                    yield source.bad(source.line, message)
                 else:
-                    yield _row(name, source.line, batch, place)
+                    yield _row(source, batch, place)
     except (pa.ArrowException, OSError, ValueError) as error:
         message = f"the file cannot be read further: {str(error).partition('. Detail')[0]}"
-        yield Record(name, source.line + 1, None, None, Problem(message))
+        yield source.bad(source.line + 1, message)
 
 
-def _row(name: str, number: int, batch: Any, place: int) -> Record:
+def _row(source: Input, batch: Any, place: int) -> Record:
     fields: dict[str, Any] = {}
     for column, cells in zip(batch.schema.names, batch.columns, strict=True):
         try:
@@ -142,8 +141,8 @@ def _row(name: str, number: int, batch: Any, place: int) -> Record:
         # Text that is not UTF-8, or a date outside Python's range.
         except (ValueError, OverflowError) as error:
             message = f"column {column!r} cannot be read: {error}"
-            return Record(name, number, None, None, Problem(message, column))
-    return Record(name, number, fields)
+            return source.bad(source.line, message, field=column)
+    return Record(source.name, source.line, fields)
 
 
 def _sizes(column: Any) -> Any:

@@ -234,11 +234,13 @@ def typed_fields(name: str, fields: Mapping[str, Any]) -> tuple[dict[str, Any], 
     return typed, keys
 
 
-def the_kind_of(fields: Mapping[str, Any]) -> str:
-    """As `recognise`, but raises LabelError if no kind fits, or several do."""
+def the_kind_of(fields: Mapping[str, Any], default: str | None) -> str:
+    """As `recognise`; if no kind fits, or several do, `default`, or LabelError without one."""
     candidates = _candidates(fields)
     if len(candidates) == 1:
         return candidates[0]
+    if default is not None:
+        return default
     if candidates:
         kinds = ", ".join(candidates)
         raise LabelError(

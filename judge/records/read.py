@@ -19,7 +19,6 @@ from unicodedata import normalize
 from judge.errors import UsageError, why_unread
 from judge.records.base import RESERVED, LabelError, Problem, at, clip, is_verdict, judgement_in
 from judge.records.jsonfiles import read_jsonl
-from judge.records.kinds import RECORD, recognise
 from judge.records.record import Record
 from judge.records.streams import (
     CHUNK,
@@ -290,12 +289,6 @@ def _refuse_page(head: bytes, display: str) -> None:
 
 
 _NO_FIELD = object()
-
-
-def typed(item: Record) -> Record:
-    """The record with its kind's typed fields, whatever its kind."""
-    kind = recognise(item.visible) if item.readable else None
-    return item.of_kind(kind or RECORD)
 
 
 def mapped(records: Iterable[Record], columns: Mapping[str, str]) -> Iterator[Record]:

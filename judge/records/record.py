@@ -136,16 +136,18 @@ class Record:
         """Whether it is an object without a problem."""
         return self.fields is not None and self.problem is None
 
-    def of_kind(self, kind: str | None = None, ids: SeenIds | None = None) -> Record:
+    def of_kind(
+        self, kind: str | None = None, ids: SeenIds | None = None, *, default: str | None = None
+    ) -> Record:
         """The record as one of this kind, or with the problem that prevents it.
 
-        With `kind` None, the kind is recognised from the fields. With `ids`, a record whose id came
-        before is named by its place.
+        With `kind` None, the kind is recognised from the fields; `default` is that of a record that
+        no kind fits, or several. With `ids`, a record whose id came before is named by its place.
         """
         if not self.readable:
             return self
         try:
-            kind = kind or the_kind_of(self.visible)
+            kind = kind or the_kind_of(self.visible, default)
             typed, names = typed_fields(kind, self.visible)
         except LabelError as error:
             return replace(self, problem=error.problem)

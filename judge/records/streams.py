@@ -89,18 +89,25 @@ class Input:
             yield data, size
 
     def bad(
-        self, line: int, message: str, data: bytes, *, size: int = 0, field: str | None = None
+        self,
+        line: int,
+        message: str,
+        data: bytes | None = None,
+        *,
+        size: int = 0,
+        field: str | None = None,
     ) -> Record:
         """The item for an unreadable record; `data` is its text, or the start of `size` bytes."""
-        raw = data.decode("utf-8", "backslashreplace")
-        if size > len(data):
-            raw = f"{raw[:RAW_LIMIT]}… [{size} bytes in all]"
+        raw = None
+        if data is not None:
+            text = data.decode("utf-8", "backslashreplace")
+            whole = size <= len(data)
+            raw = text if whole else f"{text[:RAW_LIMIT]}… [{size} bytes in all]"
         return Record(self.name, line, None, raw, Problem(message, field))
 
     def cut_off(self, error: Exception) -> Record:
         """The item that says why the input broke off."""
-        problem = Problem(f"{_why_broken(error)}: the rest of the input is lost")
-        return Record(self.name, self.line + 1, None, None, problem)
+        return self.bad(self.line + 1, f"{_why_broken(error)}: the rest of the input is lost")
 
 
 def _why_broken(error: Exception) -> str:

@@ -14,7 +14,6 @@ from unicodedata import normalize
 from xml.etree.ElementTree import ParseError
 
 from judge.errors import UsageError, missing_extra
-from judge.records.base import Problem
 from judge.records.record import Record
 from judge.records.streams import CHUNK, SAMPLE, BrokenStreamError, Input
 from judge.records.values import as_json
@@ -246,7 +245,7 @@ def read_xlsx(source: Input) -> Iterator[Record]:
     UsageError if the file is not a workbook, has no such sheet or several with rows, the header
     cannot name the columns, or openpyxl is missing.
     """
-    name, display, limit = source.name, source.display, source.max_line
+    display, limit = source.display, source.max_line
     file: Any = source.stream
     try:
         from openpyxl import load_workbook
@@ -272,16 +271,14 @@ def read_xlsx(source: Input) -> Iterator[Record]:
                 f"{display}: the first row has one cell: delete the lines above the header"
             )
         if len(cells) > len(header):
-            message = f"the row has {len(cells)} cells, the header {len(header)}"
-            yield Record(name, line, None, None, Problem(message))
+            yield source.bad(line, f"the row has {len(cells)} cells, the header {len(header)}")
         elif size > limit:
             message = f"the row has {size} characters, more than the limit of {limit}"
-            yield Record(name, line, None, None, Problem(message))
+            yield source.bad(line, message)
         else:
-            cells += [None] * (len(header) - len(cells))
-            yield Record(
-                name, line, {key: as_json(cell) for key, cell in zip(header, cells, strict=True)}
-            )
+            fields = dict.fromkeys(header)
+            fields |= {key: as_json(cell) for key, cell in zip(header, cells, strict=False)}
+            yield Record(source.name, line, fields)
 
 
 def _rows_of(sheets: Sequence[Any], name: str | None, display: str) -> _SheetRows:

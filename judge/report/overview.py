@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from judge.judgement import Judgement
 from judge.questions.answers import agree, in_words_of, is_strange, nearest_answer
-from judge.records import Record, mapped, typed
+from judge.records import RECORD, Record, mapped
 from judge.records.answers import OWN_ANSWERS, spelling
 from judge.records.labels.items import LabelledItem
 from judge.records.labels.own import Own
@@ -130,7 +130,7 @@ def _pair(item: LabelledItem, label: str, check: Check, run: RunDescription) -> 
         return LabelPair(item.check, label, answer, alike)
     if label not in rubric.answers or is_strange(item, rubric):
         return None
-    record = typed(next(mapped([item.record], run.columns)))
+    record = next(mapped([item.record], run.columns)).of_kind(default=RECORD)
     if record.problem is not None:
         return None
     entries = record.entries(rubric.each)[item.number - 1 :][:1] if rubric.each else [None]

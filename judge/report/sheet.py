@@ -18,7 +18,7 @@ from judge.errors import UsageError
 from judge.judging.prompts import lack, shown_texts
 from judge.questions.rubric import Rubric
 from judge.questions.templates import render, variables_of
-from judge.records import Record, mapped, typed
+from judge.records import RECORD, Record, mapped
 from judge.records.answers import SEVERAL, spelt_as
 from judge.records.base import key_for, no_such_field, normalise
 from judge.records.fields import record_name
@@ -166,7 +166,8 @@ def _units(
     are none."""
     units = []
     for item in mapped(job.items(), settings.columns):
-        record = typed(item if item.problem else replace(item, name=record_name(item)))
+        record = item if item.problem else replace(item, name=record_name(item))
+        record = record.of_kind(default=RECORD)
         if settings.id and record.problem is None:
             record = replace(record, name=record.typed.get("id") or record.name)
         units.append(_rows(questions.about(record), opt_outs))
@@ -334,7 +335,7 @@ def _controls(
             raise UsageError(f"{place}: a control question needs its right answer")
         if (rubric := by_name.get(item.check)) is None:
             continue
-        record = typed(record)
+        record = record.of_kind(default=RECORD)
         if record.problem is not None:
             raise UsageError(f"{place}: {record.problem.message}")
         questions, lacks = questions_about(record, [rubric])

@@ -14,7 +14,7 @@ from typing import Any
 from judge.errors import UsageError, unwritable
 from judge.questions.rubric import Rubric
 from judge.reasons import reason_of
-from judge.records import Record, read, typed
+from judge.records import Record, read
 from judge.records.answers import OWN_ANSWERS, spelt_as
 from judge.records.base import RESERVED
 from judge.records.kinds import RECORD
@@ -199,7 +199,7 @@ def _record(
 ) -> Record:
     """The record as the workflow saw it: the user's own questions see any record as it is."""
     record = Record("", 0, dict(fields), columns=columns)
-    return record.of_kind(RECORD) if workflow == RECORD else typed(record)
+    return record.of_kind(RECORD if workflow == RECORD else None, default=RECORD)
 
 
 def _key(fields: Mapping[str, Any]) -> str:

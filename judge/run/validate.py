@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 from judge.errors import UsageError
 from judge.judgement import Unfinished, verdict_columns
 from judge.records import (
+    RECORD,
     Problem,
     Record,
     SeenIds,
@@ -82,10 +83,11 @@ class Validation(Task):
         self._suited = False
         checks = resources.rubrics
         self._misfit = cache(checks.misfit)
-        self._any_record = bool(checks.own)
+        # Where no workflow applies, the user's own questions do.
+        self._default_kind = RECORD if checks.own else None
+        self._search = not (self.kind or self._default_kind)
         rubrics = [checks.by_name[name] for name in checks.own]
-        search = not (self.kind or self._any_record)
-        self.ahead = LookAhead(resources.settings, rubrics, by, search=search)
+        self.ahead = LookAhead(resources.settings, rubrics, by, search=self._search)
         self._unseen = {
             field: f"rubric {rubric.name}: {field}"
             for rubric in reversed(rubrics)
@@ -177,7 +179,7 @@ class Validation(Task):
         """
         ahead = self.ahead
         while not ahead.complete and (item := next(self._items, None)) is not None:
-            record = item.of_kind(self.kind_of(item))
+            record = item.of_kind(self.kind, default=self._default_kind)
             asked = record.problem is None or not self._nothing_asked(item)
             ahead.add(item, record, asked=asked)
         ahead.refuse(self._unseen)
@@ -192,7 +194,7 @@ class Validation(Task):
 
     def _nothing_asked(self, item: Record) -> bool:
         """Whether a readable record matches no workflow and no question is asked about it."""
-        return item.readable and self.kind_of(item) is None and recognise(item.visible) is None
+        return item.readable and self._search and recognise(item.visible) is None
 
     def run_info(self, name: str) -> RunInfo:
         return self.resources.bound(name)
@@ -204,7 +206,7 @@ class Validation(Task):
             self.watcher.note("the input's earlier verdicts (field 'judge') are replaced")
         if verdict_columns(item.fields or {}) and self._first_time("earlier columns"):
             self.watcher.note("tables have the new verdict in place of the input's judge.verdict")
-        record = item.of_kind(self.kind_of(item), self._ids)
+        record = item.of_kind(self.kind, self._ids, default=self._default_kind)
         if record.problem is not None:
             return record
         if record.repeated and self._first_time("repeated id"):
@@ -246,11 +248,6 @@ class Validation(Task):
         yield from self._unsplit.notes()
         if self._decisions is not None:
             yield from self._decisions.notes("input")
-
-    def kind_of(self, item: Record) -> str | None:
-        """The workflow's kind, or `record` where only the user's own questions apply."""
-        any_record = self._any_record and item.readable and not recognise(item.visible)
-        return self.kind or ("record" if any_record else None)
 
     async def step(self, record: Record) -> Line:
         bound = self.resources.bound(record.kind)

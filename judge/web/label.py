@@ -14,7 +14,7 @@ from typing import Any
 from judge.digest import digest
 from judge.errors import UsageError
 from judge.questions.rubric import Rubric
-from judge.records import Record, mapped, typed
+from judge.records import RECORD, Record, mapped
 from judge.records.base import clip, own_fields, refuse_absent, stratum
 from judge.records.lines import Line
 from judge.report.sheet import Questionnaire, rubrics_asked
@@ -82,7 +82,7 @@ def label(
     judged = _JudgedLines(RunDescriptions.beside(*map(input_path, job.inputs)))
     for item, weight in _drawn(job, [rubric.name for rubric in asked]):
         line = Line.of(item.fields or {}, item.line, item.source)
-        record = typed(next(mapped([item], settings.columns)))
+        record = next(mapped([item], settings.columns)).of_kind(default=RECORD)
         record = replace(record, name=line.name if line else record.called)
         fields = own_fields(record.fields or {})
         swaps = {rubric.name: _swapped(record, rubric, annotator) for rubric in asked}

@@ -9,7 +9,7 @@ from pathlib import Path
 from judge.errors import Unavailable, UsageError
 from judge.judgement import Judgement
 from judge.questions.rubric import Rubric
-from judge.records import Record, mapped, typed
+from judge.records import RECORD, Record, mapped
 from judge.records.base import RESERVED
 from judge.records.lines import Line, Lines
 from judge.report.files import make_table
@@ -131,7 +131,7 @@ def _open(
     """The questions that the judges' checks of a line leave open (of a check on entries, only the
     open entries); and why one cannot be asked, if so."""
     item = Record(line.source, line.number, dict(line.fields), name=line.name)
-    record = typed(next(mapped([item], settings.columns)))
+    record = next(mapped([item], settings.columns)).of_kind(default=RECORD)
     fields = {**line.fields, RESERVED: dict(line.content)}
     pages: list[PageQuestion] = []
     left_out: str | None = None

@@ -12,7 +12,7 @@ from unicodedata import normalize
 from judge.errors import UsageError
 from judge.records.answers import scalar_text, spelling
 from judge.records.base import clip, content_hash, key_for
-from judge.records.kinds import normalise, recognise
+from judge.records.kinds import RECORD, normalise
 from judge.records.labels.items import LabelledItem
 from judge.records.record import Record
 from judge.records.text import chat_in, shown
@@ -149,7 +149,7 @@ def _other_text(row: Record, record: Record) -> str | None:
     cells = {name: cell for name, cell in (row.fields or {}).items() if isinstance(cell, str)}
     cells = {name: cell for name, cell in cells.items() if cell.strip()}
     worded = {name: cell for name, cell in cells.items() if _worded(cell)}
-    texts = record.of_kind(recognise(record.visible) or "record").texts
+    texts = record.of_kind(default=RECORD).texts
     anywhere: set[str] | None = None
     for column, cell in (worded or cells).items():
         name = column if column in texts else column.removeprefix(_PREFIX)

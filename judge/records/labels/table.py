@@ -356,7 +356,5 @@ def _blinded(
     """The pair's two texts in an order that only their content decides, and the better one's name:
     if the better text were always first, its place would be the answer."""
     better = int(content_hash({key: fields[key] for key in pair}), 16) % 2
-    texts = (
-        (fields[pair[0]], fields[pair[1]]) if better == 0 else (fields[pair[1]], fields[pair[0]])
-    )
+    texts = [fields[key] for key in (pair if better == 0 else pair[::-1])]
     return visible | dict(zip(_PAIR, texts, strict=True)), _PAIR[better]
