@@ -53,8 +53,8 @@ def answers_of(
     context: ReplyContext,
     number: int,
     answer: str,
-    passages: Sequence[tuple[str | None, str | None]] = (),
-    reason: str | None = None,
+    passages: Sequence[tuple[str | None, str | None]],
+    reason: str,
     predicted: tuple[int, ...] = (),
 ) -> list[Answer]:
     """One answer per quoted passage (character, quote), or one answer without a quote."""
@@ -104,24 +104,6 @@ class ReplyPart(BaseModel):
         yield from ()
 
 
-def _numbered_problems(parts: Sequence[Any], kind: str, context: ReplyContext) -> Iterator[str]:
-    """What is wrong with parts that each answer one number: their numbers, then each part."""
-    numbers = context.entries if kind == "value" else range(1, context.passages + 1)
-    counts = Counter(getattr(part, kind) for part in parts)
-    for number in sorted(counts):
-        if number not in numbers:
-            yield f"{kind} {number} was not asked about"
-        elif counts[number] > 1:
-            yield f"{kind} {number} is answered more than once"
-    unanswered = [number for number in numbers if number not in counts]
-    if unanswered:
-        yield f"{kind} {', '.join(map(str, unanswered))} is not answered"
-    for part in parts:
-        yield from (
-            f"{kind} {getattr(part, kind)}: {problem}" for problem in part.problems(context)
-        )
-
-
 class Reply(BaseModel):
     """Base of all replies. `problems` are checked only inside `held_against(...)`, else the shape.
 
@@ -156,9 +138,23 @@ class Reply(BaseModel):
         return self
 
     def problems(self, context: ReplyContext) -> Iterator[str]:
-        """What is wrong with this reply, given the record."""
-        if self.parts is not None:
-            yield from _numbered_problems(getattr(self, self.parts), self.numbered, context)
+        """What is wrong with this reply, given the record: the numbers of its parts, then each
+        part."""
+        if self.parts is None:
+            return
+        kind, parts = self.numbered, getattr(self, self.parts)
+        numbers = context.entries if kind == "value" else range(1, context.passages + 1)
+        counts = Counter(getattr(part, kind) for part in parts)
+        for number in sorted(counts):
+            if number not in numbers:
+                yield f"{kind} {number} was not asked about"
+            elif counts[number] > 1:
+                yield f"{kind} {number} is answered more than once"
+        if unanswered := [str(number) for number in numbers if number not in counts]:
+            yield f"{kind} {', '.join(unanswered)} is not answered"
+        for part in parts:
+            for problem in part.problems(context):
+                yield f"{kind} {getattr(part, kind)}: {problem}"
 
 
 class NewFields(Reply):

@@ -104,7 +104,7 @@ class Rubric(RubricKeys):
         """The rubric in a YAML file; UsageError as in `load`."""
         return cls.from_text(read_text(Path(path)), str(path))
 
-    @property
+    @cached_property
     def tested(self) -> bool:
         """Whether a test or a function answers it, instead of a model."""
         return self.test is not None or self.python is not None
@@ -257,16 +257,13 @@ def _titled(
     fields: tuple[str, ...], compare: tuple[str, str] | None, swap: tuple[str, str] | None
 ) -> Mapping[str, str]:
     """`Rubric.shown` for the fields with these names."""
-    first = tuple(name for name in shown_first() if name in fields)
+    names = dict.fromkeys((*(name for name in shown_first() if name in fields), *fields))
     partner = {swap[0]: swap[1], swap[1]: swap[0]} if swap else {}
-    titles = {compare[0]: "answer 1", compare[1]: "answer 2"} if compare else {}
-    names = tuple(dict.fromkeys((*first, *fields)))
+    compared = {compare[0]: "answer 1", compare[1]: "answer 2"} if compare else {}
     # Compared fields first, so that no field of the record takes their titles.
-    first_titles = dict(zip(titles, apart(titles.values()), strict=True))
-    plain = [name for name in names if name not in titles]
-    later = list(apart((*titles.values(), *plain)))[len(titles) :]
-    title_of = first_titles | dict(zip(plain, later, strict=True))
-    return {title_of[name]: partner.get(name, name) for name in names}
+    long = compared | {name: name for name in names if name not in compared}
+    titles = dict(zip(long, apart(long.values()), strict=True))
+    return {titles[name]: partner.get(name, name) for name in names}
 
 
 # ---------------------------------------------------------------- loading

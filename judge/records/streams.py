@@ -153,17 +153,17 @@ def with_first_lines(stream: Stream) -> Stream:
     """The stream, waited for until `peek` shows the first two lines, or CHUNK bytes: its form must
     not depend on how much a slow pipe has written. Of JSON, which is told by its first byte, what
     is there is enough."""
-    head = stream.peek(CHUNK)[:CHUNK]
-    if head.count(b"\n") > 1 or len(head) == CHUNK or head.lstrip().startswith((b"{", b"[")):
+    if _tells_form(stream.peek(CHUNK)[:CHUNK]):
         return stream
     head = b""
-    while head.count(b"\n") < 2 and len(head) < CHUNK:
-        if not (more := stream.read1(CHUNK - len(head))):
-            break
+    while not _tells_form(head) and (more := stream.read1(CHUNK - len(head))):
         head += more
-        if head.lstrip().startswith((b"{", b"[")):
-            break
     return io.BufferedReader(_Chunks(chain([head], iter(lambda: stream.read1(CHUNK), b""))), CHUNK)
+
+
+def _tells_form(head: bytes) -> bool:
+    is_json = head.lstrip().startswith((b"{", b"["))
+    return is_json or head.count(b"\n") > 1 or len(head) == CHUNK
 
 
 class _Chunks(io.RawIOBase):

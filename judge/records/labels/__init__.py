@@ -116,16 +116,12 @@ def read_labels(
         own = Own(check, folder)
         own.blank = own.blank if blank is None else blank
         return _about(own.read(renamed(items, renames)), roles, check, source)
-    rows = (
-        item if item.problem is None else replace(item, fields=None)
-        for item in mapped(items, renames)
-    )
     if recognised[0] is TABLE and "id" in columns:
         roles.setdefault("item", columns["id"])
     table = LabelTable(check, folder, recognised[0], roles, recognised[1])
     table.accepted = frozenset(map(spelling, accepted))
     table.blank = table.blank if blank is None else blank
-    return _chosen(table.read(rows), check, source)
+    return _chosen(table.read(mapped(items, renames)), check, source)
 
 
 def without_label(rows: int) -> str:
