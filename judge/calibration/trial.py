@@ -271,7 +271,7 @@ def profile_of(
 
 def should_pass(rubric: Rubric, record: Record, answer: str) -> bool:
     """Whether a record with this answer passes the rubric's check."""
-    return answer in rubric.rule.passing(record.label)
+    return answer in rubric.passing(record.label)
 
 
 def _passes(rubric: Rubric, record: Record, answer: LabelledAnswer) -> bool | None:

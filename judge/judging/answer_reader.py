@@ -41,7 +41,7 @@ class Decision:
             no_mean = self.ends and rubric.scale and not rubric.each
             verdict = Verdict.ANSWERED if self.sure and not no_mean else Verdict.ABSTAIN
             return Answer(value=value, verdict=verdict, answer=self.answer)
-        passing, bound = rubric.rule.passing(label), rubric.rule.bound
+        passing, bound = rubric.passing(label), rubric.rule.bound
         shares = (self.probabilities, *self.ends)
         chances = [round(min(1.0, sum(share.get(a, 0.0) for a in passing)), 6) for share in shares]
         scores = [mean_of(rubric, share) for share in shares]
@@ -175,7 +175,7 @@ class AnswerReader:
             reach *= sum(share for word, share in by_word.items() if word not in question.means)
         assert answer is not None, "the last question settles every answer"
         if rubric.rule.bound:
-            passing = sum(outcomes.get(name, 0.0) for name in rubric.rule.passing(None))
+            passing = sum(outcomes.get(name, 0.0) for name in rubric.passing(None))
             sure = self._clear((passing, 1 - passing))
         return Decision(answer, sure and outcomes[answer] >= self.sure_at, outcomes)
 

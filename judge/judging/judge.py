@@ -287,7 +287,7 @@ class Judge:
             entries=entries,
             typed=record.typed,
             evidence=(where, rule.answers) if rule else None,
-            passing=None if rubric.rule.counts else rubric.rule.passing(record.label),
+            passing=None if rubric.rule.counts else rubric.passing(record.label),
             names=dict(zip(rubric.words, answers, strict=True)) if rubric.comparing else {},
         )
 

@@ -278,7 +278,7 @@ def _with(content: Any, injection: str, place: str) -> Any:
 
 
 def _wanted_answer(rubric: Rubric, label: str | None, verdict: Side, instead: str | None) -> str:
-    passing = rubric.rule.passing(label)
+    passing = rubric.passing(label)
     if verdict == "pass":
         return passing[0]
     return instead or next(answer for answer in rubric.answers if answer not in passing)

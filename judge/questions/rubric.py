@@ -192,6 +192,11 @@ class Rubric(RubricKeys):
         averaged = self.scale is not None and not (self.each and self.rule.counts)
         return counted and not averaged and not self.rule.equals_label
 
+    def passing(self, label: str | None) -> tuple[str, ...]:
+        """The answers that pass for a record with this label."""
+        assert self.passes, "a judge's rubric says what passes"
+        return self.rule.passing(label)
+
     def shown(
         self, texts: Collection[str], *, swap: tuple[str, str] | None = None
     ) -> Mapping[str, str]:

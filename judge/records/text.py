@@ -306,14 +306,12 @@ def _turn(message: object, name: Name) -> Part | None:
     if isinstance(fields.get("tool_call_id"), str):
         speaker += f", result of {name(fields.pop('tool_call_id'))}"
     speech = next((key for key in _SAID if key in fields), "")
-    parts = _Group(_said(fields.pop(speech, None), name))
+    parts = [*_said(fields.pop(speech, None), name)]
     for key in ("tool_calls", "function_call"):
         calls = fields.pop(key, None) or []
         parts += [_call(call, name) for call in (calls if isinstance(calls, list) else [calls])]
     parts += _pairs(fields, name)
-    if len(parts) == 1 and not parts[0][0]:
-        return f"{speaker}:", parts[0][1]
-    return f"{speaker}:", parts or _Note("[empty]")
+    return f"{speaker}:", _below(parts)
 
 
 def _said(content: object, name: Name) -> Iterator[Part]:
@@ -349,6 +347,13 @@ def _said(content: object, name: Name) -> Iterator[Part]:
             yield "", part
 
 
+def _below(parts: list[Part]) -> object:
+    """The content below a lead: the only part if it has no lead of its own, else all."""
+    if len(parts) == 1 and not parts[0][0]:
+        return parts[0][1]
+    return _Group(parts) if parts else _Note("[empty]")
+
+
 def _either(part: Mapping[str, Any], *keys: str) -> str:
     """The first of these keys that holds an object."""
     return next((key for key in keys if isinstance(part.get(key), dict)), "")
@@ -369,8 +374,7 @@ def _result(part: Mapping[str, Any], name: Name, call: str, content_key: str) ->
     lead = "result:"
     if isinstance(fields.get(call), str):
         lead = f"result of {name(fields.pop(call))}:"
-    parts = _Group([*_said(fields.pop(content_key, None), name), *_pairs(fields, name)])
-    return lead, parts[0][1] if len(parts) == 1 and not parts[0][0] else parts or _Note("[empty]")
+    return lead, _below([*_said(fields.pop(content_key, None), name), *_pairs(fields, name)])
 
 
 def _call(call: object, name: Name) -> Part:

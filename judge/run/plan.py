@@ -322,7 +322,7 @@ class PlannedWork(Work):
             return check.model_copy(update=reason)
         for client, call in panel.calls(record, round=self.round, most=self._calls.most):
             self._calls.add(client, call)
-        passing = rubric.rule.passing(record.label)
+        passing = rubric.passing(record.label)
         failing = [answer for answer in rubric.answers if answer not in passing]
         answer = failing[0] if failing and self._calls.fails else passing[0]
         verdict = rubric.rule.verdict(answer, record.label)

@@ -14,7 +14,7 @@ Answering = Callable[[Rubric, str, dict[str, str]], Iterator[dict[str, Any]]]
 
 def answer_of(case: Case, rubric: Rubric, verdict: str) -> str:
     """An answer that gives the case this verdict."""
-    passing = rubric.rule.passing(case.twin.get("label"))[0]
+    passing = rubric.passing(case.twin.get("label"))[0]
     if verdict == "pass":
         return passing
     return next(answer for answer in rubric.answers[::-1] if answer != passing)

@@ -76,7 +76,7 @@ def evaluated(typed: Typed, entries: list[dict[str, Any]], *words: str) -> dict[
 
 def needing(case: Case) -> bool:
     """Whether the verdict that the attack wants can only be given with a quote."""
-    passing = RUBRICS[case.check].rule.passing(case.twin.get("label"))[0]
+    passing = RUBRICS[case.check].passing(case.twin.get("label"))[0]
     if case.wanted == "pass":
         return quoting(case.check, passing)
     return all(quoting(case.check, a) for a in RUBRICS[case.check].answers if a != passing)

@@ -77,7 +77,6 @@ class Own(LabelSet):
             annotator: object_of(about, annotator)
             for annotator, about in object_of(fields.get("annotators") or {}, "annotators").items()
         }
-        groups = {name: scalar_text(about.get("group")) for name, about in people_fields.items()}
         for annotator, about in people_fields.items():
             for check, given in object_of(about.get("labels") or {}, f"{annotator}.labels").items():
                 numbered = _answers({annotator: given}, f"labels.{check}", values)
@@ -97,13 +96,7 @@ class Own(LabelSet):
             for number, answers in numbered.items():
                 self._most = max(number, self._most)
                 annotations = tuple(
-                    Annotation(
-                        annotator,
-                        answer,
-                        groups.get(annotator),
-                        _reason(people_fields.get(annotator), check, number),
-                        _asked(people_fields.get(annotator), check, number),
-                    )
+                    _annotation(annotator, answer, people_fields.get(annotator, {}), check, number)
                     for annotator, answer in answers.items()
                     if annotator is not None
                 )
@@ -143,21 +136,22 @@ def _longest(answers: object) -> int:
     return max((len(part) for part in parts if isinstance(part, list)), default=0)
 
 
-def _reason(about: Mapping[str, Any] | None, check: str, number: int) -> str | None:
-    """An annotator's reason; for a check about values the reason for value `number` (from 1)."""
-    return _numbered(object_of((about or {}).get("why") or {}, "why").get(check), number)
+def _annotation(
+    annotator: str, answer: str, about: Mapping[str, Any], check: str, number: int
+) -> Annotation:
+    """An annotator's answer, with what the line says `about` the annotator."""
+    why = object_of(about.get("why") or {}, "why")
+    group, asked = scalar_text(about.get("group")), about.get("asked")
+    reason, question = (_text_for(check, number, texts) for texts in (why, asked))
+    return Annotation(annotator, answer, group, reason, question)
 
 
-def _asked(about: Mapping[str, Any] | None, check: str, number: int) -> str | None:
-    """The words of the question that an annotator answered, if the line has them."""
-    questions = (about or {}).get("asked")
-    return _numbered(questions.get(check), number) if isinstance(questions, dict) else None
-
-
-def _numbered(texts: Any, number: int) -> str | None:
-    if isinstance(texts, list):
-        texts = texts[number - 1] if 0 < number <= len(texts) else None
-    return scalar_text(texts) or None
+def _text_for(check: str, number: int, texts: object) -> str | None:
+    """The text about a check; if that is a list, the one about value `number` (from 1)."""
+    text = texts.get(check) if isinstance(texts, dict) else None
+    if isinstance(text, list):
+        text = text[number - 1] if 0 < number <= len(text) else None
+    return scalar_text(text) or None
 
 
 def _weight(annotators: Mapping[str, Mapping[str, Any]]) -> float:

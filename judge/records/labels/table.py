@@ -180,9 +180,9 @@ class LabelTable(LabelSet):
         """The column of a role; None if the line has none."""
         if role in self.columns:
             return self.columns[role]
-        column: Any = getattr(self.form, role, "")
-        if self.form is TABLE and role in ROLES:
+        if self.form is TABLE:
             return self._by_name(fields).get(role)
+        column: Any = getattr(self.form, role, "")
         names = column if isinstance(column, tuple) else (column,)
         return next((name for name in names if fields.get(name) not in (None, "")), None)
 
