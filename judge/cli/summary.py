@@ -153,11 +153,11 @@ def _print_counts(summary: Summary, *, repair: bool, all_tables: bool) -> None:
     if not summary.slices:
         return
     slices, head = summary.slices.largest(all_values=all_tables), summary.slices.head
-    verdicts = [(value, part.verdicts) for value, part in slices]
+    verdicts = [(value, part.before_repair) for value, part in slices]
     _print_verdicts(f"{head} as it came in" if repair else head, verdicts, total=True)
-    for name, answers, rows in summary.slices.answers(all_values=all_tables):
+    for name, answers, rows in summary.slices.answers(slices):
         print_table([f"{name} by {head}", *answers, "of"], rows, err=True)
-    for name, rows in summary.slices.means(summary.scales, all_values=all_tables):
+    for name, rows in summary.slices.means(slices, summary.scales):
         heads = [f"{name} by {head}", "mean score", "95% interval", "scored", "of"]
         print_table(heads, rows, err=True)
     if len(slices) < len(summary.slices):

@@ -153,8 +153,8 @@ def empty_summary(runs: RunDescriptions, by: Sequence[str] = ()) -> Summary:
     """A summary of no lines yet, with what the descriptions say about the rubrics; raises
     UsageError if a rubric cannot be read."""
     return Summary(
-        Slices(by),
-        scales_of(runs.rubrics),
+        slices=Slices(by),
+        scales=scales_of(runs.rubrics),
         rankings=runs.rankings,
         counting=runs.only_counted,
         pairs=pairs_of(runs.rubrics),

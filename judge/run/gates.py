@@ -11,12 +11,12 @@ from judge.errors import UsageError, meant
 from judge.options import share_of
 from judge.questions.parts import Bound
 from judge.records.kinds import RECORD
+from judge.run.rubrics import RubricSet, scales_of
 from judge.stats.intervals import percent
 from judge.verdict import UNDECIDED, Verdict
 
 if TYPE_CHECKING:
     from judge.questions.rubric import Rubric
-    from judge.run.rubrics import RubricSet
     from judge.run.summary import Summary
 
 _GATE = re.compile(r"(mean\s+)?(\S+)\s*(>=|<=|>|<)\s*(-?\d+(?:\.\d+)?)\s*(%?)")
@@ -277,8 +277,8 @@ def gates_of(rubrics: RubricSet) -> list[Gate]:
     settings = rubrics.settings
     shares = ((settings.fail_under, False), (settings.fail_under_repaired, True))
     gates = [Gate(RECORD, Bound(">=", x), repaired=late) for x, late in shares if x is not None]
-    typed = map(Gate.of, settings.gate)
-    gates += [replace(gate, scale=rubrics.scales.get(gate.subject)) for gate in typed]
+    typed, scales = map(Gate.of, settings.gate), scales_of(rubrics.by_name)
+    gates += [replace(gate, scale=scales.get(gate.subject)) for gate in typed]
     for gate in gates:
         gate.refuse_unfit(rubrics.by_name, rubrics.checks())
         if gate.subject == RECORD and rubrics.counting:

@@ -14,6 +14,8 @@ from judge.questions.from_flags import rubrics_from_flags, test_from_flag
 from judge.questions.keys import TAKEN
 from judge.questions.ready_made import builtin, ready, ready_made
 from judge.questions.rubric import ASKED, Rubric, load
+from judge.run.slices import Slices
+from judge.run.summary import Summary
 from judge.settings import Settings, flag, option
 from judge.workflows import Workflow
 from judge.workflows.load import load_workflow, workflow_names
@@ -88,23 +90,19 @@ class RubricSet:
         graphs = any(workflow.graph for workflow in self.workflows())
         return not graphs and all(self.by_name[name].tested for name in self.checks())
 
-    @property
-    def scales(self) -> dict[str, tuple[float, float]]:
-        """As `scales_of` all rubrics."""
-        return scales_of(self.by_name)
+    def summary(self, by: Sequence[str] = ()) -> Summary:
+        """A summary of no lines yet, by the values of the fields `by`."""
+        return Summary(
+            slices=Slices(by),
+            scales=scales_of(self.by_name),
+            stages=self._stages,
+            rankings=rankings_of(self.by_name[name] for name in self.own),
+            counting=self.counting,
+            pairs=pairs_of(self.by_name),
+        )
 
     @property
-    def rankings(self) -> dict[str, dict[str, list[str]]]:
-        """As `rankings_of` the user's own rubrics."""
-        return rankings_of(self.by_name[name] for name in self.own)
-
-    @property
-    def pairs(self) -> dict[str, Sequence[str]]:
-        """As `pairs_of` all rubrics."""
-        return pairs_of(self.by_name)
-
-    @property
-    def stages(self) -> tuple[str, ...]:
+    def _stages(self) -> tuple[str, ...]:
         """The checks of the run's workflow, if each judges only what passed the one before."""
         workflows = self.workflows()
         return workflows[0].checks if len(workflows) == 1 and workflows[0].successive else ()

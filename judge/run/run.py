@@ -21,10 +21,8 @@ from judge.run.description import UNFINISHED, read_description, write_descriptio
 from judge.run.job import Job
 from judge.run.output import Sink, real, sort_review
 from judge.run.report import Report
-from judge.run.slices import Slices
 from judge.run.stream import MAX_BUFFERED, Stop, interrupts
 from judge.run.stream import run as run_stream
-from judge.run.summary import Summary
 from judge.run.task import Engine, Progress, Task, Watcher, line_of
 from judge.verdict import Usage
 
@@ -107,10 +105,7 @@ class _Run:
         self.job, self.task, self.watcher, self.engine = job, task, watcher, engine
         task.watcher = watcher
         self.resources = task.resources
-        run = task.resources.rubrics
-        summary = Summary(
-            Slices(job.by), run.scales, run.stages, run.rankings, run.counting, run.pairs
-        )
+        summary = task.resources.rubrics.summary(job.by)
         self.report = Report(summary, task.gates)
         self.progress = Progress(summary, task.resources.models)
         self.stop = Stop()

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from judge.records.base import NO_CONTENT, stratum
 from judge.records.lines import Line, has_entries, read_check
@@ -39,10 +39,10 @@ class ScoreSums:
         self.total += score
         self.squares += score * score
 
-    def __add__(self, other: ScoreSums) -> ScoreSums:
-        return ScoreSums(
-            self.count + other.count, self.total + other.total, self.squares + other.squares
-        )
+    def include(self, other: ScoreSums) -> None:
+        self.count += other.count
+        self.total += other.total
+        self.squares += other.squares
 
     def mean(self, of: int, scale: tuple[float, float] | None) -> Estimate:
         """The mean over `of` records, with its interval, within the scale (None: unknown)."""
@@ -51,51 +51,52 @@ class ScoreSums:
         return mean_of_sums(self.count, self.total, self.squares, of=of, scale=scale or (-inf, inf))
 
 
-def decided_score(check: Mapping[str, Any]) -> float | None:
-    """The score of a decided check, as in the output line; else None."""
-    score: float | None = check.get("score")
-    return None if check["verdict"] in UNDECIDED else score
-
-
 @dataclass(slots=True)
 class Slice:
-    """The records with one value: their verdicts before repair; by check, how often it was made,
-    on how many entries, how often each of its answers was given, and its scores."""
+    """Counts over records: their verdicts `before_repair`; by check, its verdicts on them and on
+    their entries, how often each of its answers was given, and the sums of its decided scores."""
 
-    verdicts: Counter[str] = field(default_factory=Counter)
-    checks: Counter[str] = field(default_factory=Counter)
-    entries: Counter[str] = field(default_factory=Counter)
+    before_repair: Counter[str] = field(default_factory=Counter)
+    checks: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    entries: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     answers: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     scores: dict[str, ScoreSums] = field(default_factory=lambda: defaultdict(ScoreSums))
 
-    def add(self, line: Line) -> None:
-        self.verdicts[line.first_verdict] += 1
+    def count(self, line: Line) -> None:
+        self.before_repair[line.first_verdict] += 1
         for name, check in line.last_checks.items():
-            self.checks[name] += check["verdict"] != Verdict.SKIPPED
+            self.checks[name][check["verdict"]] += 1
+            if answer := check.get("answer"):
+                self.answers[name][answer] += 1
             if has_entries(check) and (read := read_check(check)):
-                outcomes = read.outcomes().values()
-                self.entries[name] += len(outcomes)
-                for _, answer in outcomes:
+                for outcome, answer in read.outcomes().values():
+                    self.entries[name][outcome] += 1
                     if answer:
                         self.answers[name][answer] += 1
-            if (answer := check.get("answer")) is not None:
-                self.answers[name][answer] += 1
-            if (score := decided_score(check)) is not None:
+            if (score := check.get("score")) is not None and check["verdict"] not in UNDECIDED:
                 self.scores[name].add(score)
 
-    def __add__(self, other: Slice) -> Slice:
-        whole = Slice(
-            self.verdicts + other.verdicts,
-            self.checks + other.checks,
-            self.entries + other.entries,
-        )
-        for part in (self, other):
-            for name, counts in part.answers.items():
-                whole.answers[name] += counts
-            for name, sums in part.scores.items():
-                whole.scores[name] += sums
-        return whole
+    def include(self, other: Slice) -> None:
+        """Count the records of another slice, too."""
+        self.before_repair += other.before_repair
+        for counts, more in (
+            (self.checks, other.checks),
+            (self.entries, other.entries),
+            (self.answers, other.answers),
+        ):
+            for name, count in more.items():
+                counts[name] += count
+        for name, sums in other.scores.items():
+            self.scores[name].include(sums)
 
+    def asked(self, name: str) -> int:
+        """How many records a check was made on."""
+        counts = self.checks.get(name, Counter())
+        return counts.total() - counts[Verdict.SKIPPED]
+
+
+Parts = list[tuple[str, Slice]]
+"""Values of the fields of `--by`, with their slices."""
 
 Rows = list[list[str]]
 """Rows of a table: the value, and its figures."""
@@ -110,12 +111,10 @@ class Slices:
     there: set[str] = field(default_factory=set)
 
     def add(self, line: Line) -> None:
-        if not self.by:
-            return
         labels = stratum(line.fields, self.by)
         self.there.update(n for n, t in zip(self.by, labels, strict=True) if t != NO_CONTENT)
         fits = (value := _joined(labels)) in self.by_value or len(self.by_value) < _MAX_VALUES
-        self.by_value.setdefault(value if fits else OTHERS, Slice()).add(line)
+        self.by_value.setdefault(value if fits else OTHERS, Slice()).count(line)
 
     def __len__(self) -> int:
         return len(self.by_value)
@@ -130,44 +129,46 @@ class Slices:
         """The first of the fields `by` that no record has."""
         return next((name for name in self.by if name not in self.there), None)
 
-    def largest(self, *, all_values: bool = False) -> list[tuple[str, Slice]]:
+    def largest(self, *, all_values: bool = False) -> Parts:
         """The slices, most records first; rarer values are summed unless `all_values`."""
         most = len(self.by_value) if all_values else LISTED
         pairs = [pair for pair in self.by_value.items() if pair[0] != OTHERS]
-        pairs.sort(key=lambda pair: -pair[1].verdicts.total())
-        rarer = sum((part for _, part in pairs[most:]), self.by_value.get(OTHERS, Slice()))
-        return [*pairs[:most], *([(OTHERS, rarer)] if rarer.verdicts else [])]
+        pairs.sort(key=lambda pair: -pair[1].before_repair.total())
+        rarer = Slice()
+        for part in (*(part for _, part in pairs[most:]), self.by_value.get(OTHERS, Slice())):
+            rarer.include(part)
+        return [*pairs[:most], *([(OTHERS, rarer)] if rarer.before_repair else [])]
 
-    def answers(self, *, all_values: bool = False) -> Iterator[tuple[str, list[str], Rows]]:
-        """For each check whose answers have names: these, the most frequent first, and for each of
-        `largest` how often each was given, and on how many records, or their entries, the check was
+    @staticmethod
+    def answers(parts: Parts) -> Iterator[tuple[str, list[str], Rows]]:
+        """For each check whose answers have names: these, the most frequent first, and for each
+        value how often each was given, and on how many records, or their entries, the check was
         made."""
-        parts = self.largest(all_values=all_values)
         for name in dict.fromkeys(name for _, part in parts for name in part.answers):
-            rows_of = [(value, part) for value, part in parts if part.checks[name]]
-            of_entries = any(part.entries[name] for _, part in rows_of)
+            rows_of = [(value, part) for value, part in parts if part.asked(name)]
+            of_entries = any(name in part.entries for _, part in rows_of)
             totals = sum((part.answers[name] for _, part in rows_of), Counter[str]())
             answers = sorted(totals, key=lambda answer: (-totals[answer], answer))
             rows = [
                 [
                     value,
                     *(str(part.answers[name][a] or "") for a in answers),
-                    str((part.entries if of_entries else part.checks)[name]),
+                    str(part.entries[name].total() if of_entries else part.asked(name)),
                 ]
                 for value, part in rows_of
             ]
             yield name, answers, rows
 
+    @staticmethod
     def means(
-        self, scales: Mapping[str, tuple[float, float]], *, all_values: bool = False
+        parts: Parts, scales: Mapping[str, tuple[float, float]]
     ) -> Iterator[tuple[str, Rows]]:
-        """For each check with scores, of each of `largest` the mean score, its interval, over how
-        many records, and on how many the check was made."""
-        parts = self.largest(all_values=all_values)
+        """For each check with scores, of each value the mean score, its interval, over how many
+        records, and on how many the check was made."""
         for name in dict.fromkeys(name for _, part in parts for name in part.scores):
             rows = []
-            for value, part in ((value, part) for value, part in parts if part.checks[name]):
-                mean = part.scores[name].mean(part.checks[name], scales.get(name))
+            for value, part in ((value, part) for value, part in parts if part.asked(name)):
+                mean = part.scores[name].mean(part.asked(name), scales.get(name))
                 figure = "–" if mean.value is None else f"{mean.value:.2f}"
                 interval = "–" if mean.low is None else f"{mean.low:.2f} to {mean.high:.2f}"
                 rows.append([value, figure, interval, str(mean.n), str(mean.of)])

@@ -11,10 +11,9 @@ from judge.errors import RateLimited, Refused, ServerFault, Trouble
 from judge.judging.answer_reader import FAR, ORDERS_DISAGREE
 from judge.judging.judge import NOTHING_READ, QUOTE_NOT_FOUND
 from judge.judging.prompts import LACKS
-from judge.records.lines import Line, has_entries, read_check
-from judge.run.people import ByPeople
-from judge.run.slices import ScoreSums, Slice, Slices, decided_score
-from judge.run.votes import CheapVotes, PanelVotes, SupportingVotes, count_votes
+from judge.records.lines import Line
+from judge.run.slices import ScoreSums, Slice, Slices
+from judge.run.votes import ByPeople, CheapVotes, PanelVotes, SupportingVotes, count_votes
 from judge.verdict import LOST, PERSON, SOUND, UNDECIDED, Usage, Verdict
 
 if TYPE_CHECKING:
@@ -31,23 +30,21 @@ _NAMED = (Verdict.FAIL, *UNDECIDED)
 
 
 @dataclass(slots=True)
-class Summary:
-    """Counts over output lines.
+class Summary(Slice):
+    """Counts over the output lines of a run.
 
-    - `before_repair`: verdicts before repair; `slices`: figures by value of the fields of `--by`.
-    - `pairs`: the two fields that a check compares, by check.
-    - `scores`: the sums of the decided checks' scores; `scales`: lowest and highest score; both by
+    - `slices`: figures by value of the fields of `--by`.
+    - `pairs`: the two fields that a check compares; `scales`: its lowest and highest score; both by
       check.
     - `far`: records that abstain because they are unlike a probe's labelled ones; `torn`: because
       the two orders of a comparison disagree; both by check.
     - `unshown`: records that had nothing to show; `bad_lines`: errors that are the input's.
     - `cheap`: the votes of a cascade's cheap judge; `explanations`: those of `--explain-with`.
-    - `recalls`: sums of extractions' credits, over records and over values.
+    - `recalls`: sums of extractions' credits, over records and over values, `recalls_of` how many.
     - `stages`: checks that each judge what passed the one before; `counting`: no answer passes.
     - `rankings`: the checks of each ranking with their two fields; `compared`: counts of records by
       the answers of these checks.
     - `checked_errors`: how many of the `error_lines` have a check, by check.
-    - `entries`: verdicts on the entries of checks with `each`, by check.
     - `quotes_lost`: on how many records a judge's quote is not in the text, by check.
     - `named`: by verdict the first records that do not pass, with their reasons.
     - `examples`: the first message of each kind of error; `varied`: kinds with other messages.
@@ -69,11 +66,8 @@ class Summary:
     )
     records: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
-    before_repair: Counter[str] = field(default_factory=Counter)
-    scores: dict[str, ScoreSums] = field(default_factory=dict)
-    recalls: dict[str, list[float]] = field(default_factory=dict)
-    answers: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    checks: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    recalls: dict[str, ScoreSums] = field(default_factory=lambda: defaultdict(ScoreSums))
+    recalls_of: Counter[str] = field(default_factory=Counter)
     error_lines: int = 0
     checked_errors: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
@@ -90,7 +84,6 @@ class Summary:
     cheap: CheapVotes = field(default_factory=CheapVotes)
     explanations: SupportingVotes = field(default_factory=SupportingVotes)
     resumed: int = 0
-    entries: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     quotes_lost: Counter[str] = field(default_factory=Counter)
     named: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: defaultdict(list))
     lost: Counter[str] = field(default_factory=Counter)
@@ -105,14 +98,16 @@ class Summary:
         self.resumed += line.kept
         verdict = line.verdict
         self.verdicts[verdict] += 1
-        self.before_repair[line.first_verdict] += 1
-        self.slices.add(line)
+        self.count(line)
+        if self.slices.by:
+            self.slices.add(line)
         cause = _cause(line)
         if cause is not None:
             self._count_cause(line, *cause)
         if verdict in _NAMED and len(self.named[verdict]) < FAILURES_SHOWN:
             self.named[verdict].append((line.name, line.reason or ": ".join(cause or ())))
-        self.people.add(line)
+        if line.decided:
+            self.people.add(line)
         count_votes(self.votes, line)
         self.edits += line.edits
         self.dropped += line.dropped
@@ -146,17 +141,7 @@ class Summary:
 
     def _count_check(self, name: str, check: Mapping[str, Any]) -> None:
         """Count the last check of this name on a record."""
-        self.checks[name][check["verdict"]] += 1
-        if (score := decided_score(check)) is not None:
-            self.scores.setdefault(name, ScoreSums()).add(score)
-        if answer := check.get("answer"):
-            self.answers[name][answer] += 1
         votes = check.get("votes") or ()
-        if has_entries(check) and (read := read_check(check)):
-            for outcome, answer in read.outcomes().values():
-                self.entries[name][outcome] += 1
-                if answer:
-                    self.answers[name][answer] += 1
         reasons = {vote.get("reason") for vote in votes if vote.get("part") != "cheap"}
         counters = {QUOTE_NOT_FOUND: self.quotes_lost}
         if check["verdict"] == Verdict.ABSTAIN:
@@ -191,11 +176,6 @@ class Summary:
         for (name, reason), count in (*self.unasked.items(), *far.items()):
             yield name, reason, count, self.asked(name)
 
-    def asked(self, name: str) -> int:
-        """How many records a check was made on."""
-        counts = self.checks.get(name, Counter())
-        return counts.total() - counts[Verdict.SKIPPED]
-
     def voted(self, name: str) -> int:
         """On how many records a check has an answer, or one that abstains, not only lost votes."""
         lost = sum(self.checks[name][verdict] for verdict in LOST)
@@ -215,9 +195,7 @@ class Summary:
         return self.scores[name].mean(self.asked(name), self.scales.get(name))
 
     def _means_of(self, part: Slice) -> dict[str, Any]:
-        means = {
-            n: sums.mean(part.checks[n], self.scales.get(n)) for n, sums in part.scores.items()
-        }
+        means = {n: sums.mean(part.asked(n), self.scales.get(n)) for n, sums in part.scores.items()}
         return _plain(means)
 
     def mean_words(self, name: str) -> str:
@@ -274,20 +252,20 @@ class Summary:
         return rankings
 
     def _add_recall(self, name: str, credits: Sequence[float | None]) -> None:
-        of, n, total, squares = self.recalls.get(name, (0, 0, 0.0, 0.0))
-        settled = [credit for credit in credits if credit is not None]
-        squares += sum(credit * credit for credit in settled)
-        self.recalls[name] = [of + len(credits), n + len(settled), total + sum(settled), squares]
+        self.recalls_of[name] += len(credits)
+        for credit in credits:
+            if credit is not None:
+                self.recalls[name].add(credit)
 
     def mean_recalls(self) -> dict[str, Estimate]:
         """The mean recall of extractions over `records`, with its interval, and the mean credit
         over `values`, without one, since values of the same record are dependent. Empty if no
         record is an extraction."""
-        from judge.stats.intervals import Estimate, mean_of_sums
+        from judge.stats.intervals import Estimate
 
         estimates: dict[str, Estimate] = {}
-        for name, (of, n, total, squares) in self.recalls.items():
-            mean = mean_of_sums(int(n), total, squares, of=int(of), scale=(0.0, 1.0))
+        for name, of in self.recalls_of.items():
+            mean = self.recalls[name].mean(of, (0.0, 1.0))
             alone = Estimate(mean.value, n=mean.n, of=mean.of)
             estimates[name] = mean if name == "records" else alone
         return estimates
@@ -353,11 +331,15 @@ class Summary:
             **({"by_people": self.people.as_json()} if self.people else {}),
             "checks": _counted(self.checks.items()),
             **({"funnel": {"stages": stages}} if self.stages else {}),
-            **({"by": {head: _counted((n, part.verdicts) for n, part in slices)}} if head else {}),
+            **(
+                {"by": {head: _counted((n, part.before_repair) for n, part in slices)}}
+                if head
+                else {}
+            ),
             **({"answers_by": {head: answers}} if answers else {}),
             **({"scores_by": {head: means}} if means else {}),
             **({"scores": _plain(scores)} if scores else {}),
-            **({"recall": _plain(self.mean_recalls())} if self.recalls else {}),
+            **({"recall": _plain(self.mean_recalls())} if self.recalls_of else {}),
             **({"answers": _counted(self.answers.items())} if self.answers else {}),
             **({"entries": _counted(self.entries.items())} if self.entries else {}),
             **({"quotes_not_found": dict(self.quotes_lost)} if self.quotes_lost else {}),

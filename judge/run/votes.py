@@ -1,5 +1,5 @@
 """Compares the judges of a panel: how often each passes, how far each two agree, how many votes
-changed nothing, and how many a cheap judge settled."""
+changed nothing, how many a cheap judge settled; and people's decisions with the judges'."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from judge.digest import digest
 from judge.records.lines import Line, read_check
 from judge.records.words import telling_texts
-from judge.verdict import LOST, SETTLED, Check, Verdict, Vote
+from judge.verdict import LOST, PERSON, SETTLED, Check, Verdict, Vote, last_of_each
 from judge.voting import PASS_OR_FAIL, decide
 
 if TYPE_CHECKING:
@@ -271,3 +271,36 @@ class CheapVotes(SupportingVotes):
 
     def as_json(self) -> dict[str, int]:
         return {"checks": self.votes, "by_cheap_model_alone": self.alone}
+
+
+class ByPeople(Counter[tuple[Verdict, Verdict]]):
+    """Counts of records of which people decided a check, by the verdict of the judges' checks and
+    that of the record. `overturned` counts the checks that judges had decided and people decided
+    otherwise, `left_open` those that judges had not decided."""
+
+    overturned = left_open = 0
+
+    def add(self, line: Line) -> None:
+        """Count a line that people decided."""
+        judgement = line.judgement()
+        if (was := judgement.judges_verdict) is None:
+            return
+        self[was, Verdict(line.verdict)] += 1
+        for check in last_of_each(judgement.checks):
+            if check.by == PERSON and (judged := judgement.by_people[check.name]) is not None:
+                settled = judged.verdict in SETTLED
+                self.overturned += settled and judged.verdict != check.verdict
+                self.left_open += not settled
+
+    @property
+    def changed(self) -> dict[tuple[Verdict, Verdict], int]:
+        """The counts of records whose verdict people changed, most frequent first."""
+        return {(was, now): n for (was, now), n in self.most_common() if was != now}
+
+    def __str__(self) -> str:
+        changes = [f"{n} from {was} to {now}" for (was, now), n in self.changed.items()]
+        records = f"{self.total()} record{'s' * (self.total() != 1)}"
+        return f"people decided {records}; verdicts changed: {', '.join(changes) or 'none'}"
+
+    def as_json(self) -> dict[str, int]:
+        return {"records": self.total(), "changed": sum(self.changed.values())}
