@@ -38,7 +38,8 @@ class LookAhead:
 
     `items`: the records; `first`: the first that can be judged; `shown`: which of its fields are
     shown, if a rubric names none, and `hidden` which are not; `compared`: the message on the fields
-    that a comparison leaves out.
+    that a comparison leaves out; `origins`: the fields that the user's own rubrics need, each with
+    the flag or rubric that names it.
     """
 
     def __init__(
@@ -52,10 +53,15 @@ class LookAhead:
         self._rubrics, self._columns = rubrics, settings.columns
         self._whole = any(not (rubric.fields or rubric.tested) for rubric in rubrics)
         self._search = search or self._whole
-        self._flags = fields_of_flags(settings)
+        self._flags = _fields_of_flags(settings)
+        self.origins = {
+            field: f"rubric {rubric.name}: {field}"
+            for rubric in reversed(rubrics)
+            for field in rubric.required
+        } | self._flags
+        self._absent = self.origins
         self._by = {*by}
         self._paths = {flag_of(name, path): path for name, path in self._columns.items()}
-        self._judged: list[Record] = []
         self._askable, self._reason = not rubrics, ""
         self._problem: str | None = None
 
@@ -64,7 +70,7 @@ class LookAhead:
         """Whether no further record need be read."""
         if len(self.items) >= MAX_LOOK_AHEAD:
             return True
-        sought = self._flags or self._paths or self._by or not self._askable
+        sought = self._absent.keys() & self._flags or self._paths or self._by or not self._askable
         return not (sought or (self._search and self.first is None))
 
     def add(self, item: Record, record: Record, *, asked: bool) -> None:
@@ -91,11 +97,10 @@ class LookAhead:
             return
         if self.first is None:
             self._note_fields(record)
-        self._judged.append(record)
         lacks = [_lack(rubric, record) for rubric in self._rubrics]
         self._reason = self._reason or next(filter(None, lacks), "")
         self._askable = self._askable or record.kind != RECORD or not all(lacks)
-        self._flags = {n: flag for n, flag in self._flags.items() if not record.has(n)}
+        self._absent = {n: why for n, why in self._absent.items() if not record.has(n)}
 
     def _note_fields(self, record: Record) -> None:
         self.first = record
@@ -117,12 +122,9 @@ class LookAhead:
             f"; {', '.join(names)} {verb} to the question: if people's, name the others with --on"
         )
 
-    def refuse(self, required: Mapping[str, str]) -> None:
+    def refuse(self) -> None:
         """Raise UsageError if a field is in no record, every record would be skipped, or no
         question is asked; the first two only if all records of the input were read.
-
-        Args:
-            required: the flag or rubric that names each field of the user's own rubrics.
         """
         first, whole = self.first, len(self.items) < MAX_LOOK_AHEAD
         readable = next((item.fields for item in self.items if item.fields), None)
@@ -133,17 +135,16 @@ class LookAhead:
             if self._problem is not None:
                 raise UsageError(f'add --ask "QUESTION" or --rubric FILE: {self._problem}')
             return
-        if self._flags and whole:
-            name = min(self._flags)
-            raise UsageError(no_field(self._flags[name], name, first, self._columns))
+        if whole and (typed := self._absent.keys() & self._flags):
+            name = min(typed)
+            raise UsageError(no_field(self._absent[name], name, first, self._columns))
         if not self._askable and whole:
-            for name, origin in required.items():
-                if not any(record.has(name) for record in self._judged):
-                    raise UsageError(no_field(origin, name, first, self._columns))
+            for name, origin in self._absent.items():
+                raise UsageError(no_field(origin, name, first, self._columns))
             raise UsageError(f"every record would be skipped: {self._reason}")
 
 
-def fields_of_flags(settings: Settings) -> dict[str, str]:
+def _fields_of_flags(settings: Settings) -> dict[str, str]:
     """The fields that --on and --test name, each with its flag."""
     tested = (field for text in settings.test for field in test_from_flag(text).required)
     shown = settings.on if settings.questions else ()

@@ -78,7 +78,7 @@ class _InMemory(Validation):
     """Validation that hands out its lines, and reads records only as lines are taken."""
 
     def __init__(self, resources: Resources, job: Job, hand_out: Callable[[Line], None]) -> None:
-        super().__init__(resources, job.items(), job.by)
+        super().__init__(resources, job)
         self._hand_out = hand_out
         self.room = threading.Semaphore(2 * resources.models.slots)
         self.closed = False

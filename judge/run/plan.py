@@ -201,7 +201,7 @@ def plan(job: Job, settings: Settings) -> Plan:
                 without_text[check.name, check.reason or ""] += 1
 
     without_text: Counter[tuple[str, str]] = Counter()
-    task = Validation(resources, job.items(), job.by)
+    task = Validation(resources, job)
     task.look_ahead()
     estimate = plan_items(task.items(), calls_of, resources.models)
     estimate.shown, estimate.unasked = task.ahead.shown, without_text

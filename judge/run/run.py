@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,16 +90,12 @@ def room_within(budget: Budget, dearest: Usage, slots: int) -> int:
     return max(1, room)
 
 
-@dataclass(slots=True)
-class _Output:
-    """OUT, or the file of discarded lines beside it, with its content from an earlier run."""
-
-    sink: Sink
-    resumption: Resumption | None = None
-
-
 class _Run:
-    """One run: its stream, its files, and its stopping."""
+    """One run: its stream, its files, and its stopping.
+
+    `outputs` are OUT and the file of discarded lines; `resumptions` are their lines from an earlier
+    run, if this run continues it.
+    """
 
     def __init__(self, job: Job, task: Task, watcher: Watcher, engine: Engine) -> None:
         self.job, self.task, self.watcher, self.engine = job, task, watcher, engine
@@ -107,9 +103,12 @@ class _Run:
         self.resources = task.resources
         summary = task.resources.rubrics.summary(job.by)
         self.report = Report(summary, task.gates)
+        # Without any, those of an earlier run stay in the description.
+        self._gates = {"gates": [gate.as_json() for gate in task.gates]} if task.gates else {}
         self.progress = Progress(summary, task.resources.models)
         self.stop = Stop()
-        self.outputs: list[_Output] = []
+        self.outputs: list[Sink] = []
+        self.resumptions: list[Resumption] = []
         self.review: Sink | None = None
         self._files = ExitStack()
         self._dearest = Usage()
@@ -168,7 +167,7 @@ class _Run:
                 stop=self.stop,
                 max_buffered=max(MAX_BUFFERED, 2 * slots),
             )
-            if self.report.finished:
+            if self.report.finished and not self.report.begun:
                 self._begin()
         except BrokenPipeError:
             self.report.broken_pipe = True
@@ -188,8 +187,8 @@ class _Run:
             self.watcher.wrote(self.progress)
             self._look()
             if time.monotonic() - synced >= SYNC_SECONDS:
-                for output in self.outputs:
-                    await asyncio.to_thread(output.sink.sync)
+                for sink in self.outputs:
+                    await asyncio.to_thread(sink.sync)
                 synced = time.monotonic()
 
     # ------------------------------------------------------------ stopping
@@ -222,7 +221,7 @@ class _Run:
 
     def _look(self) -> None:
         """Stop reading if another program changed OUT or the review."""
-        for sink in (*(output.sink for output in self.outputs), self.review):
+        for sink in (*self.outputs, self.review):
             if sink is not None and (fault := sink.fault()):
                 self._stop_for(fault)
 
@@ -231,27 +230,31 @@ class _Run:
     async def _line(self, record: Record) -> tuple[int, Line]:
         place = record_turn.get()
         bad = bad_input(record) if record.problem is not None else None
+        if self.resumptions and (kept := self._kept(place, record, bad)) is not None:
+            return place, kept
+        if bad is not None:
+            return place, bad
+        with traces.of_record(record) as span:
+            return place, span.ends(await line_of(self.task, record, self.engine))
+
+    def _kept(self, place: int, record: Record, bad: Line | None) -> Line | None:
+        """The line that stands for a record, which may be `bad` input, in the files that this run
+        continues; None if it is judged again."""
         key, kept = record.content_hash if bad is None else bad.key, None
-        for _, resumption in self._resumed():
+        for resumption in self.resumptions:
             text = resumption.take(place, key)
             if kept is None and text is not None:
                 kept = Line.parse(text)
             elif text is not None:
                 # A kill left the record's line in both files.
                 resumption.left(place)
-        if kept is not None and (line := renamed(kept, record)) is not None and bad is None:
-            for _, resumption in self._resumed():
+        if kept is None:
+            return None
+        if bad is None and (line := renamed(kept, record)) is not None:
+            for resumption in self.resumptions:
                 resumption.left(place)
-            return place, line
-        if kept is not None:
-            return place, replace(kept, kept=True)
-        if bad is not None:
-            return place, bad
-        with traces.of_record(record) as span:
-            return place, span.ends(await line_of(self.task, record, self.engine))
-
-    def _resumed(self) -> list[tuple[Sink, Resumption]]:
-        return [(o.sink, o.resumption) for o in self.outputs if o.resumption is not None]
+            return line
+        return replace(kept, kept=True)
 
     async def _emit(self, result: tuple[int, Line]) -> None:
         place, line = result
@@ -259,15 +262,16 @@ class _Run:
         if line.new_name or not line.kept:
             # First, so that OUT stays unchanged if the run cannot be described.
             self._describe(line)
-            self._begin()
+            if not self.report.begun:
+                self._begin()
             target = int(self.task.discards(line))
-            for number, output in enumerate(self.outputs):
+            for number, resumption in enumerate(self.resumptions):
                 if number == target:
-                    if output.resumption is not None:
-                        output.resumption.wrote(place, output.sink.size)
-                    await output.sink.put(line.text)
-                elif output.resumption is not None:
-                    output.resumption.left(place)
+                    resumption.wrote(place, self.outputs[number].size)
+                else:
+                    resumption.left(place)
+            if target < len(self.outputs):
+                await self.outputs[target].put(line.text)
         self._count(line)
         self.watcher.wrote(self.progress)
 
@@ -288,14 +292,14 @@ class _Run:
         if mark is None:
             return
         before = runs.get(mark) or self.task.run_info(line.made_by).described
-        now = {**before, **self._seen(before), **self.task.described_gates, UNFINISHED: True}
+        now = {**before, **self._seen(before), **self._gates, UNFINISHED: True}
         if mark in runs and now == before:
             return
         runs[mark] = now
         self._write_description()
 
     def _write_description(self) -> None:
-        if self.job.out is not None and self.outputs[0].sink.regular:
+        if self.job.out is not None and self.outputs[0].regular:
             write_description(self.job.out, self.report.runs)
 
     def _seen(self, before: Mapping[str, Any]) -> dict[str, Any]:
@@ -339,48 +343,47 @@ class _Run:
         fresh = not (job.resume or job.overwrite)
         paths = [job.out] if job.out is not None or not job.silent else []
         for path in (*paths, *([job.discarded] if job.discarded else ())):
-            sink = self._files.enter_context(closing(Sink(path, fresh=fresh)))
-            self.outputs.append(_Output(sink))
+            self.outputs.append(self._files.enter_context(closing(Sink(path, fresh=fresh))))
         if job.review is not None:
             review = Sink(job.review, fresh=fresh, flag="--review")
             self.review = self._files.enter_context(closing(review))
         if job.resume and job.out is not None:
             from judge.run.resume import Resumption
 
-            for output in self.outputs:
-                assert output.sink.path is not None, "what is resumed is a file"
-                path, info_of = output.sink.path, self.task.run_info
-                resumption = Resumption(path, info_of, job.rejudge, described_by=job.out)
-                output.resumption = self._files.enter_context(closing(resumption))
-                for message in resumption.about_decided(path):
+            for sink in self.outputs:
+                assert sink.path is not None, "what is resumed is a file"
+                info_of = self.task.run_info
+                resumption = Resumption(sink.path, info_of, job.rejudge, described_by=job.out)
+                self.resumptions.append(self._files.enter_context(closing(resumption)))
+                for message in resumption.about_decided(sink.path):
                     self.watcher.say(message)
             self.report.runs = read_description(job.out)
             self._recall()
 
     def _begin(self) -> None:
-        """Prepare OUT and the review for the first new line, once.
+        """Prepare OUT and the review for the first new line.
 
         Raises:
             JudgeError: OUT cannot be described (it is unchanged), or cannot be shortened.
         """
-        if not self.report.begun:
-            out, runs = self.job.out, self.report.runs
-            for run in runs.values():  # The gates are of all lines, also of kept ones.
-                run.update(self.task.described_gates)
-            if not (out and read_description(out) == runs != {}):
-                self._write_description()
-            for output in self.outputs:
-                output.sink.start(output.resumption.end if output.resumption is not None else 0)
-            if self.review is not None:
-                self.review.start()
-            self.report.begun = True
+        out, runs = self.job.out, self.report.runs
+        for run in runs.values():  # The gates are of all lines, also of kept ones.
+            run.update(self._gates)
+        if not (out and read_description(out) == runs != {}):
+            self._write_description()
+        ends = [resumption.end for resumption in self.resumptions] or [0] * len(self.outputs)
+        for sink, end in zip(self.outputs, ends, strict=True):
+            sink.start(end)
+        if self.review is not None:
+            self.review.start()
+        self.report.begun = True
 
     def _sort(self) -> None:
         """Put a resumed OUT into input order, also if the run was stopped, and the review's most
         informative lines first."""
         report, review = self.report, self.review
         try:
-            for sink, resumption in self._resumed():
+            for sink, resumption in zip(self.outputs, self.resumptions, strict=False):
                 if report.begun and not sink.fault():
                     self._settle(sink.path, resumption)
             # A review that was not started holds another run's lines.

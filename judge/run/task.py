@@ -129,11 +129,6 @@ class Task(ABC):
         """Records judged at once."""
         return self.resources.models.slots
 
-    @property
-    def described_gates(self) -> dict[str, Any]:
-        """The gates in a run's description; without any, those of an earlier run stay."""
-        return {"gates": [gate.as_json() for gate in self.gates]} if self.gates else {}
-
     async def look(self) -> None:  # noqa: B027
         """Read ahead to check that the items can be asked about; raises UsageError."""
 

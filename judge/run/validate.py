@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from itertools import chain
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from judge.errors import UsageError
 from judge.judgement import Unfinished, verdict_columns
-from judge.records import (
-    RECORD,
-    Problem,
-    Record,
-    SeenIds,
-    lines,
-    mapped,
-    recognise,
-)
-from judge.records.base import (
-    LabelError,
-    clip,
-    judgement_in,
-)
+from judge.questions.evidence import SENTENCE_END
+from judge.questions.rubric import Rubric
+from judge.records import RECORD, Problem, Record, SeenIds, lines, mapped, recognise
+from judge.records.base import LabelError, clip, judgement_in
 from judge.records.lines import Line
+from judge.run.gates import gates_of
 from judge.run.job import Job
-from judge.run.look_ahead import MAX_LISTED, LookAhead, fields_of_flags, listed, no_field
+from judge.run.look_ahead import MAX_LISTED, LookAhead, listed, no_field
 from judge.run.panels import Resources
 from judge.run.report import Report
 from judge.run.run import run
 from judge.run.stream import aside
 from judge.run.task import FOR_PEOPLE, RunInfo, Task, Watcher, engine_of
-from judge.run.unsplit import UnsplitTexts
 from judge.settings import IN_PROCESS, Settings, flag
 from judge.verdict import SETTLED
 from judge.workflows.load import load_workflow
@@ -51,12 +41,10 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     job.check()
     if job.rubrics and settings.engine not in IN_PROCESS:
         raise UsageError("engine: workers read rubrics from files alone")
-    task = Validation.of(settings, job)
-    if settings.gate or (settings.fail_under, settings.fail_under_repaired) != (None, None):
-        from judge.run.gates import gates_of
-
-        task.gates = gates_of(task.resources.rubrics)
-    task.ask_people(job)
+    resources = Resources.of(settings, rubrics=job.rubrics)
+    gates = gates_of(resources.rubrics)
+    task = Validation(resources, job)
+    task.gates = gates
     report = run(job, task, watcher, engine_of(task, settings, of_worker))
     for message in task.missing() if report.finished else ():
         watcher.say(message)
@@ -65,19 +53,17 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
 
 def of_worker(settings: Settings, budget: Budget) -> Validation:
     """The task of an engine's worker."""
-    return Validation(Resources.of(settings, budget=budget), iter(()))
+    return Validation(Resources.of(settings, budget=budget), Job())
 
 
 class Validation(Task):
     """Asks the rubrics of a run about each record."""
 
-    def __init__(
-        self, resources: Resources, items: Iterator[Record], by: Sequence[str] = ()
-    ) -> None:
-        """`by`: the fields by which the summary groups records."""
+    def __init__(self, resources: Resources, job: Job) -> None:
+        """Raises UsageError as `Decisions`."""
         self.resources, self._ids = resources, SeenIds()
         self.columns = resources.settings.columns
-        self._items = mapped(items, self.columns)
+        self._items = mapped(job.items(), self.columns)
         workflow = resources.settings.workflow
         self.kind: str | None = load_workflow(workflow).kind if workflow else None
         self._suited = False
@@ -87,38 +73,19 @@ class Validation(Task):
         self._default_kind = RECORD if checks.own else None
         self._search = not (self.kind or self._default_kind)
         rubrics = [checks.by_name[name] for name in checks.own]
-        self.ahead = LookAhead(resources.settings, rubrics, by, search=self._search)
-        self._unseen = {
-            field: f"rubric {rubric.name}: {field}"
-            for rubric in reversed(rubrics)
-            for field in rubric.required
-        } | fields_of_flags(resources.settings)
-        self._named = (*self._unseen,)
+        self.ahead = LookAhead(resources.settings, rubrics, job.by, search=self._search)
+        self._unseen = self.ahead.origins
         self._first: Record | None = None
         self._noted: set[str] = set()
-        self._review: Collection[str] = FOR_PEOPLE
+        self._review: Collection[str] = job.review_verdicts or FOR_PEOPLE
         self._decisions: Decisions | None = None
-        self._hidden: set[str] = set()
-        self._unsplit = UnsplitTexts(rubrics)
-        self._rubrics = rubrics
-
-    @classmethod
-    def of(cls, settings: Settings, job: Job) -> Self:
-        """The task of a run with these settings.
-
-        Raises:
-            UsageError: as `Resources.of`.
-        """
-        return cls(Resources.of(settings, rubrics=job.rubrics), job.items(), job.by)
-
-    def ask_people(self, job: Job) -> None:
-        """Set which records go to people, and read what people decided; raises UsageError as
-        `Decisions`."""
-        self._review = job.review_verdicts or FOR_PEOPLE
         if job.decisions is not None:
             from judge.run.decisions import Decisions
 
-            self._decisions = Decisions(job.decisions, self.resources.rubrics.judging)
+            self._decisions = Decisions(job.decisions, checks.judging)
+        self._hidden: set[str] = set()
+        self._unsplit = UnsplitTexts(rubrics)
+        self._rubrics = rubrics
 
     def settled(self, line: Line) -> Line:
         return line if self._decisions is None else self._decisions.settled(line, self.columns)
@@ -182,7 +149,7 @@ class Validation(Task):
             record = item.of_kind(self.kind, default=self._default_kind)
             asked = record.problem is None or not self._nothing_asked(item)
             ahead.add(item, record, asked=asked)
-        ahead.refuse(self._unseen)
+        ahead.refuse()
         self._hidden.update(ahead.hidden)
         self._items = chain(ahead.items, self._items)
 
@@ -221,9 +188,9 @@ class Validation(Task):
         self._suited = True
         if self.ahead.shown and len(self._hidden) < MAX_LISTED:
             self._note_hidden(record)
-        if self._named:
+        if self.ahead.origins:
             try:
-                record.texts.refuse_ambiguous(self._named)
+                record.texts.refuse_ambiguous(self.ahead.origins)
             except LabelError as error:
                 return replace(record, problem=error.problem)
             self._unseen = {n: origin for n, origin in self._unseen.items() if not record.has(n)}
@@ -270,3 +237,32 @@ class Validation(Task):
 
                 foreign = line.fingerprint != bound.fingerprint
                 count(report.rates, line, bound.errors, foreign=foreign)
+
+
+class UnsplitTexts:
+    """Which fields of `each` are one plain text of one line in every record, and of several
+    sentences in one: a list with one entry, or a short text, may be meant as one."""
+
+    def __init__(self, rubrics: Iterable[Rubric]) -> None:
+        self._rubrics = {r.each: r.name for r in rubrics if r.each and not r.tested}
+        self._several: set[str] = set()
+
+    def add(self, record: Record) -> None:
+        for name in [*self._rubrics]:
+            if not (entries := record.entries(name)):
+                continue
+            text = record.visible.get(name)
+            if not isinstance(text, str) or entries != (text.strip(),):
+                del self._rubrics[name]
+            elif name not in self._several and len(SENTENCE_END.findall(text)) > 1:
+                self._several.add(name)
+
+    def notes(self) -> Iterator[str]:
+        """A message for each such field."""
+        for name, rubric in self._rubrics.items():
+            if name in self._several:
+                yield (
+                    f"{rubric}: {name} is one entry in each record, also where it has several "
+                    "sentences: to judge each, make it a list, or write each on a line "
+                    "(docs/howto/rag.md)"
+                )

@@ -8,7 +8,7 @@ the results. Edges and branches choose the next node.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
@@ -23,7 +23,7 @@ from judge.reasons import reason_of
 from judge.records import Record
 from judge.records.answers import spelt_as
 from judge.records.kinds import RECORD
-from judge.verdict import Check, Usage, Verdict, Vote, last_of_each, worst
+from judge.verdict import Check, Usage, Verdict, last_of_each, worst
 
 if TYPE_CHECKING:
     from judge.judging.rewriter import Rewriter
@@ -248,19 +248,15 @@ class Work:
     @property
     def usage(self) -> Usage:
         """The usage of all calls for the record; a reply to several questions counts once."""
-        alone = [check for check in self.checks if not self._asked_together(check)]
-        usage = sum((check.usage for check in alone), self.paid)
-        return sum((vote.usage for vote in self._shared_replies()), usage)
-
-    def _asked_together(self, check: Check) -> bool:
-        panel = self.context.loop_panels.get(check.name)
-        return panel is not None and bool(panel.rubric.together)
-
-    def _shared_replies(self) -> Iterator[Vote]:
-        """The votes on questions asked together, of each reply the first: on the same text, by the
-        same judge, of the same draw."""
+        usage = self.paid
         texts, replies = Counter[str](), set[tuple[object, ...]]()
-        for check in filter(self._asked_together, self.checks):
+        for check in self.checks:
+            panel = self.context.loop_panels.get(check.name)
+            if panel is None or not panel.rubric.together:
+                usage += check.usage
+                continue
+            # Of the votes on questions asked together, one for each reply: on the same text, by the
+            # same judge, of the same draw.
             texts[check.name] += 1
             draws = Counter[tuple[object, ...]]()
             for vote in check.votes:
@@ -269,8 +265,9 @@ class Work:
                 file = check.name.partition(".")[0]
                 reply = (file, texts[check.name], *judge, draws[judge])
                 if vote.method != "structured" or reply not in replies:
-                    yield vote
+                    usage += vote.usage
                 replies.add(reply)
+        return usage
 
     def judgement(self, workflow: str, decided: Sequence[Check] | None = None) -> Judgement:
         """The record's judgement: every deciding check must pass.

@@ -24,6 +24,7 @@ from judge.judging.transport import Counters
 from judge.records import Record
 from judge.records.lines import Line
 from judge.run.job import Job
+from judge.run.panels import Resources
 from judge.run.task import Watcher
 from judge.run.validate import Validation, of_worker, validate
 from tests.cli.conftest import Shell
@@ -58,7 +59,7 @@ def settings(**more: Any) -> Any:
 
 def on_ray(job: Job, **more: Any) -> tuple[Validation, RayEngine]:
     given = settings(**more)
-    task = Validation.of(given, job)
+    task = Validation(Resources.of(given, rubrics=job.rubrics), job)
     return task, RayEngine(task, given, of_worker)
 
 
