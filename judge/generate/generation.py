@@ -28,7 +28,7 @@ from judge.run.plan import Plan, PlannedCalls, plan_items, planned, planned_clie
 from judge.run.profiles import profiles_of
 from judge.run.report import Report, write_summary
 from judge.run.rubrics import RubricSet
-from judge.run.run import run
+from judge.run.run import TaskRun
 from judge.run.task import RunInfo, Task, Watcher, engine_of
 from judge.settings import Settings
 from judge.verdict import Verdict
@@ -69,7 +69,7 @@ def generate(
     job.check_outputs()
     task = Generation(job, resources_of(settings, generator), generator, options, max_similarity)
     workers_task = partial(of_worker, name or generator.name)
-    report = run(job, task, watcher, engine_of(task, settings, workers_task))
+    report = TaskRun(job, task, watcher, engine_of(task, settings, workers_task)).run()
     for message in task.decisions.notes("drafts") if report.finished and task.decisions else ():
         watcher.say(message)
     write_summary(job, report, settings, **task.as_json())

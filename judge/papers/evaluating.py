@@ -26,7 +26,7 @@ from judge.run.panels import Resources
 from judge.run.plan import Plan, PlannedCalls, plan_items, planned, planned_client
 from judge.run.profiles import NO_PROFILE
 from judge.run.report import Report
-from judge.run.run import run
+from judge.run.run import TaskRun
 from judge.run.task import RunInfo, Task, Watcher, fingerprint
 from judge.settings import Settings, flag
 from judge.verdict import AnswerOutcome, Verdict
@@ -60,7 +60,7 @@ def evaluate(
     job.check_outputs()
     resources = _resources(settings, benchmark, judges)
     task = Evaluation(job, resources, settings, benchmark, choices, tuple(judges))
-    return run(job, task, watcher), task.results
+    return TaskRun(job, task, watcher).run(), task.results
 
 
 def plan_evaluation(

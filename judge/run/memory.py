@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from contextvars import copy_context
 from dataclasses import replace
 from functools import partial
@@ -23,7 +23,7 @@ from judge.run.job import Job
 from judge.run.panels import Resources
 from judge.run.profiles import Questions
 from judge.run.report import Report
-from judge.run.run import run
+from judge.run.run import TaskRun
 from judge.run.task import Watcher
 from judge.run.validate import Validation
 
@@ -106,7 +106,7 @@ class _MemoryRun:
         self._job, self._questions, self._watcher = job, questions, watcher
         self._deliver = deliver
         self._task: _InMemory | None = None
-        self._interrupt: Callable[[bool], None] | None = None
+        self._run: TaskRun | None = None
         self._closed = False
         # In the caller's context, so that its tracing spans are the parents of the run's.
         go = partial(copy_context().run, self._go)
@@ -124,10 +124,10 @@ class _MemoryRun:
     def stop(self) -> None:
         """End the run and drop what is under way."""
         self._closed = True
-        if self._interrupt is not None:
+        if self._run is not None:
             # The run's loop may have ended meanwhile.
             with suppress(RuntimeError):
-                self._interrupt(True)
+                self._run.interrupt(True)
         self._end_reading()
 
     def close(self) -> None:
@@ -147,14 +147,10 @@ class _MemoryRun:
         try:
             resources = Resources.answering(self._questions)
             self._task = _InMemory(resources, self._job, self._deliver)
-            end = run(self._job, self._task, self._watcher, interrupts=self._interrupts).fatal
+            self._run = TaskRun(self._job, self._task, self._watcher)
+            if self._closed:
+                self._run.interrupt(True)
+            end = self._run.run().fatal
         except BaseException as error:  # noqa: BLE001 - raised where the lines are taken
             end = error
         self._deliver(end)
-
-    @contextmanager
-    def _interrupts(self, interrupt: Callable[[bool], None]) -> Iterator[None]:
-        self._interrupt = interrupt
-        if self._closed:
-            interrupt(True)
-        yield

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, closing
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,35 +35,6 @@ TICK_SECONDS = 1.0
 SYNC_SECONDS = 5.0
 """Seconds between two flushes of OUT to disk."""
 
-Interrupts = Callable[[Callable[[bool], None]], AbstractContextManager[None]]
-"""A context manager around the run. Its argument stops the run, gently or (True) at once, from any
-thread."""
-
-
-def run(
-    job: Job,
-    task: Task,
-    watcher: Watcher,
-    engine: Engine | None = None,
-    *,
-    interrupts: Interrupts = interrupts,
-) -> Report:
-    """Take a job's items through a task until they end or the run is stopped.
-
-    Its steps run on `engine`; by default in this process. `interrupts` stops the run; by default
-    the signals of this process do.
-
-    Raises:
-        UsageError: an output or a model cannot be used; nothing was asked.
-    """
-    running = _Run(job, task, watcher, engine or task)
-    with (
-        traces.traced(task.resources.settings),
-        interrupts(running.interrupt),
-        asyncio.Runner(loop_factory=_new_loop) as runner,
-    ):
-        return runner.run(running.go())
-
 
 def _new_loop() -> asyncio.AbstractEventLoop:
     """A uvloop, if installed, which makes calls cheaper; else asyncio's own loop."""
@@ -90,15 +61,17 @@ def room_within(budget: Budget, dearest: Usage, slots: int) -> int:
     return max(1, room)
 
 
-class _Run:
-    """One run: its stream, its files, and its stopping.
+class TaskRun:
+    """Takes a job's items through a task: its stream, its files, and its stopping.
 
-    `outputs` are OUT and the file of discarded lines; `resumptions` are their lines from an earlier
-    run, if this run continues it.
+    The task's steps run on `engine`; by default in this process. `outputs` are OUT and the file of
+    discarded lines; `resumptions` are their lines from an earlier run, if this run continues it.
     """
 
-    def __init__(self, job: Job, task: Task, watcher: Watcher, engine: Engine) -> None:
-        self.job, self.task, self.watcher, self.engine = job, task, watcher, engine
+    def __init__(
+        self, job: Job, task: Task, watcher: Watcher, engine: Engine | None = None
+    ) -> None:
+        self.job, self.task, self.watcher, self.engine = job, task, watcher, engine or task
         task.watcher = watcher
         self.resources = task.resources
         summary = task.resources.rubrics.summary(job.by)
@@ -115,7 +88,20 @@ class _Run:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streaming = False
 
-    async def go(self) -> Report:
+    def run(self) -> Report:
+        """Run until the items end, or until a signal or `interrupt` stops the run.
+
+        Raises:
+            UsageError: an output or a model cannot be used; nothing was asked.
+        """
+        with (
+            traces.traced(self.resources.settings),
+            interrupts(self.interrupt),
+            asyncio.Runner(loop_factory=_new_loop) as runner,
+        ):
+            return runner.run(self._go())
+
+    async def _go(self) -> Report:
         self._loop = asyncio.get_running_loop()
         began = time.monotonic()
         try:

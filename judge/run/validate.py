@@ -20,7 +20,7 @@ from judge.run.job import Job
 from judge.run.look_ahead import MAX_LISTED, LookAhead, listed, no_field
 from judge.run.panels import Resources
 from judge.run.report import Report
-from judge.run.run import run
+from judge.run.run import TaskRun
 from judge.run.stream import aside
 from judge.run.task import FOR_PEOPLE, RunInfo, Task, Watcher, engine_of
 from judge.settings import IN_PROCESS, Settings, flag
@@ -45,7 +45,7 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     gates = gates_of(resources.rubrics)
     task = Validation(resources, job)
     task.gates = gates
-    report = run(job, task, watcher, engine_of(task, settings, of_worker))
+    report = TaskRun(job, task, watcher, engine_of(task, settings, of_worker)).run()
     for message in task.missing() if report.finished else ():
         watcher.say(message)
     return report
