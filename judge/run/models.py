@@ -16,7 +16,7 @@ from judge.configuration import user_file
 from judge.errors import JudgeError, UsageError
 from judge.judging.client import Client
 from judge.judging.limits import Budget
-from judge.model_tables import Price, Server, price_of, priced_models
+from judge.model_tables import Server, price_of, priced_models
 from judge.run.batches import batched, refuse_unbatched
 from judge.settings import IN_PROCESS, Settings
 
@@ -129,8 +129,16 @@ class Models:
 
     @property
     def slots(self) -> int:
-        """How many records are worked on concurrently, by one process or several."""
-        return records_at_once(self.settings, self.clients.values())
+        """How many records are worked on concurrently, by one process or several: what the user
+        sets, within each engine's slots; by default as many as engines in this process have slots,
+        to fill their batches."""
+        settings = self.settings
+        if settings.engine == "batch":
+            explicit = "concurrency" in settings.model_fields_set
+            return settings.concurrency if explicit else BATCH_RECORDS
+        all_slots = (client.backend.slots for client in self.clients.values())
+        slots = [count for count in all_slots if count is not None]
+        return min([_calls_at_once(settings, max(slots, default=None)), *slots])
 
     def client(self, spec: str) -> Client:
         if spec not in self.clients:
@@ -174,33 +182,40 @@ def build_client(spec: str, settings: Settings, cache: ReplyCache | None, budget
     Raises:
         UsageError: the model cannot be used as named.
     """
-    common: dict[str, Any] = {
-        "cache": cache,
-        "budget": budget,
-        "reasks": settings.reasks,
-        "max_tokens": settings.max_tokens,
-    }
-    if batched(spec, settings):
-        from judge.backends.batch import BatchBackend
+    if not batched(spec, settings):
+        return client_of(spec, backend_of(spec, settings), settings, cache, budget)
+    from judge.backends.batch import BatchBackend
 
-        name = parse_model(spec)[1]
-        backend = BatchBackend(name, cache=cache, request=_request(settings))
-        # No backoff: a batch is pause enough before a retry. No timeout: it may take a day.
-        price = price_in(settings, spec, backend)
-        return Client(
-            spec, backend, limit=_NO_LIMIT, backoff=0.0, timeout=None, price=price, **common
-        )
-    plain = backend_of(spec, settings)
-    limit = calls_at_once(settings, plain.slots)
-    price = price_in(settings, spec, plain)
-    return Client(spec, plain, limit=limit, timeout=settings.timeout, price=price, **common)
+    backend = BatchBackend(parse_model(spec)[1], cache=cache, request=_request(settings))
+    # No backoff: a batch is pause enough before a retry. No timeout: it may take a day.
+    patient: dict[str, Any] = {"limit": _NO_LIMIT, "backoff": 0.0, "timeout": None}
+    return client_of(spec, backend, settings, cache, budget, **patient)
 
 
-def price_in(settings: Settings, spec: str, backend: Backend) -> Price | None:
-    """The price of a model in a run with these settings; None if it is unknown."""
-    if batched(spec, settings):
-        return settings.prices.get(spec)  # Price lists lack the discount for batches.
-    return price_of(spec, settings.prices, backend.identity().get("server"))
+def client_of(
+    spec: str,
+    backend: Backend,
+    settings: Settings,
+    cache: ReplyCache | None,
+    budget: Budget,
+    **limits: Any,
+) -> Client:
+    """The client around a model's backend; `limits` replace those of the settings."""
+    if batched(spec, settings):  # Price lists lack the discount for batches.
+        price = settings.prices.get(spec)
+    else:
+        price = price_of(spec, settings.prices, backend.identity().get("server"))
+    usual = {"limit": _calls_at_once(settings, backend.slots), "timeout": settings.timeout}
+    return Client(
+        spec,
+        backend,
+        cache=cache,
+        budget=budget,
+        price=price,
+        reasks=settings.reasks,
+        max_tokens=settings.max_tokens,
+        **{**usual, **limits},
+    )
 
 
 def backend_of(spec: str, settings: Settings) -> Backend:
@@ -286,7 +301,7 @@ def _request(settings: Settings, server: Server | None = None) -> Request:
     )
 
 
-def calls_at_once(settings: Settings, slots: int | None) -> int:
+def _calls_at_once(settings: Settings, slots: int | None) -> int:
     """--concurrency if given; else its default or the engine's slots, whichever is more.
 
     Args:
@@ -295,18 +310,6 @@ def calls_at_once(settings: Settings, slots: int | None) -> int:
     if "concurrency" in settings.model_fields_set or slots is None:
         return settings.concurrency
     return max(settings.concurrency, slots)
-
-
-def records_at_once(settings: Settings, clients: Iterable[Client]) -> int:
-    """How many records are worked on concurrently: what the user sets, within each engine's slots.
-
-    By default as many as engines in this process have slots, to fill their batches.
-    """
-    if settings.engine == "batch":
-        explicit = "concurrency" in settings.model_fields_set
-        return settings.concurrency if explicit else BATCH_RECORDS
-    slots = [client.backend.slots for client in clients if client.backend.slots is not None]
-    return min([calls_at_once(settings, max(slots, default=None)), *slots])
 
 
 # ---------------------------------------------------------------- what does not fit

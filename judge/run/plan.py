@@ -33,7 +33,7 @@ from judge.questions.replies import NewFields
 from judge.records import Record
 from judge.records.lines import bad_input
 from judge.run.job import Job
-from judge.run.models import Models, backend_of, calls_at_once, price_in
+from judge.run.models import Models, backend_of, client_of
 from judge.run.panels import Resources
 from judge.run.summary import Summary
 from judge.run.validate import Validation
@@ -387,12 +387,4 @@ def planned_client(
         _log.warning("judge: planned with %s, which is not set up here: %s", spec, error)
         kind = factory("openai:it" if server else spec)
         backend = AbsentBackend(kind, server.url if server else None)
-    return Client(
-        spec,
-        backend,
-        cache=cache,
-        budget=budget,
-        limit=calls_at_once(settings, backend.slots),
-        price=price_in(settings, spec, backend),
-        max_tokens=settings.max_tokens,
-    )
+    return client_of(spec, backend, settings, cache, budget)
