@@ -17,7 +17,6 @@ from judge.errors import JudgeError, UsageError
 from judge.judging.client import Client
 from judge.judging.limits import Budget
 from judge.model_tables import Server, price_of, priced_models
-from judge.run.batches import batched, refuse_unbatched
 from judge.settings import IN_PROCESS, Settings
 
 if TYPE_CHECKING:
@@ -85,11 +84,13 @@ class Models:
         if idle:
             return models
         specs = models.names if specs is None else specs
-        refuse_unbatched(settings, specs)
+        _refuse_unbatched(settings, specs)
         for spec in specs:
             models.client(spec)
         refuse_unfit(settings, models.clients.values())
-        distant = (c for c in models.clients.values() if c.remote and not batched(c.spec, settings))
+        distant = (
+            c for c in models.clients.values() if c.remote and not _batched(c.spec, settings)
+        )
         if calls := sum(client.limit.most for client in distant):
             _allow_open_files(calls + RESERVE)
         return models
@@ -150,6 +151,11 @@ class Models:
         """What distinguishes this model from others of the same name."""
         return dict(self.client(spec).backend.identity())
 
+    @property
+    def batches(self) -> int:
+        """How many batches are still at the provider."""
+        return sum(client.backend.batches_under_way for client in self.clients.values())
+
     async def prepare(self, methods: Callable[[str], Method]) -> None:
         """Reach every model before the first record, by the method that it will be asked by.
 
@@ -182,7 +188,7 @@ def build_client(spec: str, settings: Settings, cache: ReplyCache | None, budget
     Raises:
         UsageError: the model cannot be used as named.
     """
-    if not batched(spec, settings):
+    if not _batched(spec, settings):
         return client_of(spec, backend_of(spec, settings), settings, cache, budget)
     from judge.backends.batch import BatchBackend
 
@@ -201,7 +207,7 @@ def client_of(
     **limits: Any,
 ) -> Client:
     """The client around a model's backend; `limits` replace those of the settings."""
-    if batched(spec, settings):  # Price lists lack the discount for batches.
+    if _batched(spec, settings):  # Price lists lack the discount for batches.
         price = settings.prices.get(spec)
     else:
         price = price_of(spec, settings.prices, backend.identity().get("server"))
@@ -216,6 +222,11 @@ def client_of(
         max_tokens=settings.max_tokens,
         **{**usual, **limits},
     )
+
+
+def _batched(spec: str, settings: Settings) -> bool:
+    """Whether this model is asked in batches: judge writes OpenAI's batch format."""
+    return settings.engine == "batch" and parse_model(spec)[0] == "openai"
 
 
 def backend_of(spec: str, settings: Settings) -> Backend:
@@ -336,6 +347,32 @@ def refuse_unfit(settings: Settings, clients: Collection[Client]) -> None:
             "--reasoning-effort needs a model behind OpenAI's protocol (openai:..., or a server of "
             "judge.toml)"
         )
+
+
+def _refuse_unbatched(settings: Settings, models: Iterable[str]) -> None:
+    """Check that `--engine batch` has a model with a batch API, and no paid one without.
+
+    Raises:
+        UsageError: no model has a batch API, or one without is neither free nor the user's own.
+    """
+    if settings.engine != "batch":
+        return
+    specs = list(models)
+    strange = [spec for spec in specs if not (_batched(spec, settings) or _is_own(spec))]
+    if strange or not any(_batched(spec, settings) for spec in specs):
+        raise UsageError(
+            f"--engine batch: {(strange or specs)[0]} has no batch API that judge knows; name a "
+            "model behind OpenAI's batch format (openai:..., with OPENAI_BASE_URL), or leave "
+            "--engine out"
+        )
+
+
+def _is_own(spec: str) -> bool:
+    """Whether the model is the user's own (vLLM, or in this process): it answers at once, whatever
+    the engine."""
+    provider = parse_model(spec)[0]
+    exists = provider in providers()
+    return provider == "vllm" or (exists and factory(spec).in_process)
 
 
 def _refuse_for_decisions(settings: Settings, clients: Collection[Client]) -> None:

@@ -92,20 +92,17 @@ class RubricSet:
 
     def summary(self, by: Sequence[str] = ()) -> Summary:
         """A summary of no lines yet, by the values of the fields `by`."""
+        workflows = self.workflows()
+        alone = workflows if len(workflows) == 1 else ()
         return Summary(
             slices=Slices(by),
             scales=scales_of(self.by_name),
-            stages=self._stages,
+            # Where each check judges only what passed the one before.
+            stages=next((workflow.checks for workflow in alone if workflow.successive), ()),
             rankings=rankings_of(self.by_name[name] for name in self.own),
             counting=self.counting,
             pairs=pairs_of(self.by_name),
         )
-
-    @property
-    def _stages(self) -> tuple[str, ...]:
-        """The checks of the run's workflow, if each judges only what passed the one before."""
-        workflows = self.workflows()
-        return workflows[0].checks if len(workflows) == 1 and workflows[0].successive else ()
 
     def judging(self, name: str) -> Rubric:
         """The judging rubric with this name; raises UsageError if there is none."""

@@ -16,7 +16,6 @@ from judge.errors import BackendError, JudgeError, Unavailable, UsageError
 from judge.judging.limits import Budget, record_turn
 from judge.records import Record
 from judge.records.lines import Line, bad_input, renamed
-from judge.run.batches import left_at_provider
 from judge.run.description import UNFINISHED, read_description, write_description
 from judge.run.job import Job
 from judge.run.output import Sink, real, sort_review
@@ -123,7 +122,7 @@ class TaskRun:
             self.report.unpriced = tuple(c.spec for c in called if c.price is None)
             self.report.cost = None if self.report.unpriced else self.resources.models.budget.cost
             self.report.traffic = {spec: asdict(c.counters) for spec, c in clients.items()}
-            self.report.batches = left_at_provider(clients.values())
+            self.report.batches = self.resources.models.batches
             await self.engine.aclose()
         return self.report
 

@@ -17,7 +17,6 @@ from judge.judgement import Unfinished
 from judge.records import Record
 from judge.records.lines import Line
 from judge.redact import redacted
-from judge.run.batches import left_at_provider
 from judge.run.models import Models
 from judge.run.report import Report
 from judge.run.summary import Summary
@@ -92,7 +91,7 @@ class Progress:
     @property
     def batches(self) -> int:
         """Batches that are still at the provider."""
-        return left_at_provider(self.models.clients.values())
+        return self.models.batches
 
 
 class Watcher:
