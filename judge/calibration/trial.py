@@ -258,7 +258,7 @@ def profile_of(
         sure_at=sure_at,
         guarantee=guarantee,
         rates=rates(trial.judge.rubric, held_out),
-        answered_by=trial.judge.client.answering,
+        answered_by=trial.judge.client.served.answering,
         measures={
             name: plain(getattr(final, name))
             for name in (*_MEASURES, *(_ORDINAL if final.weighted_kappa else ()))

@@ -159,7 +159,7 @@ class Worker:
             return {}, 0.0
         models = self._task.resources.models
         traffic = {
-            spec: (client.counters.take(), client.adaptations)
+            spec: (client.counters.take(), client.negotiation.adaptations)
             for spec, client in models.clients.items()
         }
         cost, models.budget.cost = models.budget.cost, 0.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TypeVar
@@ -31,6 +31,7 @@ from judge.errors import BadRequest, ServerFault, Trouble, Unread, UsageError
 from judge.judging.completions import Attempts, Completions
 from judge.judging.first_token import added_up
 from judge.judging.limits import Budget
+from judge.judging.modes import Modes
 from judge.judging.negotiation import Negotiation
 from judge.judging.served_model import ServedModel
 from judge.judging.transport import CANARY, IS_WATER_WET, Counters, Transport
@@ -72,6 +73,7 @@ class Client:
 
     `remote`: calls go to a server. `decides`: it is a decision model. `floating`: it is a decision
     model named by an alias whose version changes. `counters`: what the client did in this run.
+    `served`: which model answers. `negotiation`: how it is asked.
     """
 
     def __init__(
@@ -104,14 +106,15 @@ class Client:
             timeout=timeout,
         )
         self.limit, self.counters = transport.limit, transport.counters
-        self._served = ServedModel(
+        self.served = ServedModel(
             spec, backend, cache, self.counters, identity, transport.canary, own=ours
         )
         store = cache if cache is not None else MemoryCache()
-        self._negotiation = Negotiation(spec, backend, store, identity)
+        self.negotiation = Negotiation(spec, backend, store, identity)
         self._completions = Completions(
-            backend, transport, store, self._negotiation, self._served, identity
+            backend, transport, store, self.negotiation, self.served, identity
         )
+        self._modes = Modes(spec, backend.modes, self._completions, self.negotiation)
         self._reasks, self._max_tokens = reasks, max_tokens
         self._widths: dict[int | None, int] = {}
 
@@ -134,38 +137,33 @@ class Client:
             max_tokens=self._max_tokens or call.max_tokens,
         )
         with Attempts() as attempts:
-            mode, first = self._negotiation.proven(call), None
-            if mode is None:
-                await self.prepare()
-                mode, first = await self._negotiation.test(
-                    call,
-                    lambda mode: self._completions.get(call, mode, attempts),
-                    lambda: attempts.fresh,
-                    lambda mode: self._completions.stored(call, mode),
-                )
-            tested = first is not None
-            if first is None:
-                first = await self._completions.get(call, mode, attempts)
-            noted = tested or self._negotiation.has_text
+            if proven := self._modes.proven(call):
+                mode, first = proven, await self._completions.get(call, proven, attempts)
+            else:
+                await self._modes.prepare()
+                mode, first = await self._modes.test(call, attempts)
+            noted = proven is None or self._modes.has_text
             try:
                 reply = await self._valid(call, mode, first, reply_model, context, attempts)
             except Unread as error:
                 self._completions.drop_at_end(attempts)
                 if error.trouble == "invalid" and not noted:
-                    self._negotiation.note_text(attempts.text)
+                    self._modes.note_text(attempts.text)
                 raise
-            if tested:
-                self._negotiation.settle(call, mode)
+            if proven is None:
+                self.negotiation.settle(call, mode)
             if not noted:
-                self._negotiation.note_text(attempts.text)
+                self._modes.note_text(attempts.text)
             return reply
 
-    def _withheld(self, call: Call, completion: Completion) -> tuple[Trouble, str] | None:
-        """Why a completion cannot be valid, so that it is not asked again; None if it may be."""
+    def _problem(self, call: Call, completion: Completion) -> tuple[Trouble, str] | None:
+        """Why a completion has no answer, so that it is not asked again; None if it may have."""
         if completion.finish_reason == "refusal":
             return "refused", completion.text[:200] or "no explanation"
-        if completion.finish_reason == "length":
-            limit = self._negotiation.limit(call)
+        if completion.finish_reason == "invalid":
+            return "invalid", completion.text[:200]
+        if completion.finish_reason == "length" and call.schema is not None:
+            limit = self.negotiation.limit(call)
             detail = f"the reply was cut off at {limit} tokens"
             if not completion.text:
                 detail = f"the reply has no text: thoughts may have taken its {limit} tokens"
@@ -183,8 +181,8 @@ class Client:
         attempts: Attempts,
     ) -> tuple[R, Usage]:
         """The reply in `first`, or in a later attempt; raises Unread."""
-        if withheld := self._withheld(call, first):
-            raise Unread(*withheld, self._usage(first))
+        if problem := self._problem(call, first):
+            raise Unread(*problem, self._usage(first))
         # As strict as instructor is.
         with held_against(context), suppress(ValidationError):
             return reply_model.model_validate_json(first.text, strict=True), self._usage(first)
@@ -201,13 +199,12 @@ class Client:
             return completion
 
         # A model that has only sent empty replies would send another one.
-        reasks = 0 if self._negotiation.silent else self._reasks
-        problem: tuple[Trouble, str] | None = None
+        reasks = 0 if self._modes.silent else self._reasks
         try:
             with held_against(context):
                 reply = await reask(first, attempt, call.messages, reply_model, reasks)
         except Withheld:
-            problem = self._withheld(call, completions[-1])
+            problem = self._problem(call, completions[-1])
             assert problem is not None, "a completion that is withheld says why"
         except Invalid as error:
             text = completions[-1].text.strip()
@@ -241,7 +238,7 @@ class Client:
                 usage = self._usage(completion)
                 raise Unread("no distribution", str(problem), usage) from None
             # An engine of our own would reply the same again; a server's fault may pass.
-            if not tokens or not (self._served.own or usable(tokens)):
+            if not tokens or not (self.served.own or usable(tokens)):
                 await self._completions.drop(attempts)
         if completion.first_token is None:
             raise UsageError(
@@ -288,13 +285,7 @@ class Client:
         return completion, self._usage(completion)
 
     async def _refuse_unread(self, call: Call, completion: Completion, attempts: Attempts) -> None:
-        problem: tuple[Trouble, str] | None = None
-        if completion.finish_reason in ("refusal", "invalid"):
-            refused = completion.finish_reason == "refusal"
-            problem = "refused" if refused else "invalid", completion.text[:200]
-        elif loss := cut(call.sent(decides=self.decides), completion):
-            problem = "the prompt was cut", loss
-        if problem is not None:
+        if problem := self._problem(call, completion):
             await self._completions.drop(attempts)
             raise Unread(*problem, self._usage(completion))
 
@@ -350,43 +341,20 @@ class Client:
             BackendError: unreachable, or the key is refused.
             UsageError: no mode gave valid JSON.
         """
-        if not self._negotiation.ready:
-            await self._negotiation.prepare(self._completions.probe)
-
-    def sent(self, call: Call) -> Call:
-        """The call with the temperature, seed (None: not sent) and token limit that are sent."""
-        return self._negotiation.sent(call)
-
-    @property
-    def adaptations(self) -> Mapping[str, str | int]:
-        """Parts of a request that the server does not accept, and what is sent instead."""
-        return self._negotiation.adaptations
+        await self._modes.prepare()
 
     def add(self, counters: Counters, adaptations: Mapping[str, str | int]) -> None:
         """Add the traffic of another process's client of this model; warns as that client does."""
-        self._served.answered_elsewhere(counters)
+        self.served.answered_elsewhere(counters)
         self.counters.add(counters)
-        self._negotiation.report({**self.adaptations, **adaptations})
+        self.negotiation.report({**self.negotiation.adaptations, **adaptations})
 
-    # ------------------------------------------------------------ who answers, and what it costs
-
-    @property
-    def answering(self) -> tuple[str, ...]:
-        """Names of the models that answer at the address; empty for an engine of our own."""
-        return self._served.answering
-
-    def fitted_to(self, models: Collection[str], profile: str) -> None:
-        """Warn if a model answers that `profile` was not fitted to; refuse a decision model."""
-        self._served.fitted_to(models, profile)
-
-    def answered_before(self, models: Iterable[str], fingerprints: Iterable[str]) -> None:
-        """Note which models answered in the run that this one resumes."""
-        self._served.answered_before(models, fingerprints)
+    # ------------------------------------------------------------ what it costs
 
     def most_tokens(self, call: Call) -> int:
         """Token limit of the call's reply: the user's or the call's, with any room for thoughts."""
         limited = replace(call, max_tokens=self._max_tokens or call.max_tokens)
-        return self._negotiation.limit(limited)
+        return self.negotiation.limit(limited)
 
     def estimate(self, input_tokens: int, output_tokens: int) -> Usage:
         """The usage of a call with this many tokens."""

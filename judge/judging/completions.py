@@ -65,13 +65,13 @@ class Completions:
         attempts.callback(lock.release)
         if not self._served.ready:
             await self._served.look()
-        completion = self._cached(self._entry(key), call)
+        completion = self._cached(key, call)
         attempts.fresh = completion is None
 
         async def keep(completion: Completion) -> None:
             """Note a reply, fresh or cached, and store a fresh one."""
             self._served.replied(completion)
-            entry = self._entry(key)
+            entry = self._served.key(key)
             attempts.entries.append(entry)
             attempts.text = completion.text.strip() or attempts.text
             if attempts.fresh:
@@ -95,7 +95,7 @@ class Completions:
 
     def stored(self, call: Call, mode: Mode) -> bool:
         """Whether the call's reply in this mode is in the cache."""
-        return self._cache.get(self._entry(self._key(call, mode))) is not None
+        return self._cache.get(self._served.key(self._key(call, mode))) is not None
 
     async def drop(self, attempts: Attempts) -> None:
         """Remove unusable replies from the cache."""
@@ -129,12 +129,8 @@ class Completions:
             }
         )
 
-    def _entry(self, key: str) -> str:
-        """The cache key, with the model that answers."""
-        return self._served.key(key)
-
-    def _cached(self, entry: str, call: Call) -> Completion | None:
-        text = self._cache.get(entry)
+    def _cached(self, key: str, call: Call) -> Completion | None:
+        text = self._cache.get(self._served.key(key))
         completion = None if text is None else Completion.restored(text)
         if completion is None or (call.logprobs and not completion.first_token):
             return None

@@ -211,7 +211,7 @@ class Judge:
         reason: str | None = None,
         score: float | None = None,
     ) -> Vote:
-        call_sent = self.client.sent(call)
+        call_sent = self.client.negotiation.sent(call)
         return Vote(
             model=self.client.spec,
             seed=call_sent.seed,

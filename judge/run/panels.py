@@ -376,7 +376,7 @@ class Resources:
             profile = self.profiles.find(judge.rubric, bindings)
         if profile is not None:
             judge = replace(judge, method=profile.binding.method)
-            judge.client.fitted_to(profile.answered_by, self.profiles.told)
+            judge.client.served.fitted_to(profile.answered_by, self.profiles.told)
             self._in_force.setdefault(judge.rubric.name, {})[judge.client.spec] = profile
         elif judge.method == "probe" and judge.probabilistic:
             raise UsageError(

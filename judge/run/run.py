@@ -290,7 +290,7 @@ class TaskRun:
     def _seen(self, before: Mapping[str, Any]) -> dict[str, Any]:
         """How requests were adapted to each model's server, and which models answered."""
         clients = self.resources.models.clients
-        adapted = {spec: client.adaptations for spec, client in clients.items()}
+        adapted = {spec: client.negotiation.adaptations for spec, client in clients.items()}
         names = {
             spec: {
                 "models": sorted(client.counters.answered_by),
@@ -311,7 +311,7 @@ class TaskRun:
             for spec, names in run.get("answered_by", {}).items():
                 if spec in self.resources.models.clients:
                     client = self.resources.models.clients[spec]
-                    client.answered_before(names["models"], names["system_fingerprints"])
+                    client.served.answered_before(names["models"], names["system_fingerprints"])
 
     # ------------------------------------------------------------ files
 

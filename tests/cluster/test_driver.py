@@ -207,7 +207,9 @@ async def test_what_a_server_does_not_take_is_known_to_the_run(
         monkeypatch.setenv("OPENAI_API_KEY", "k")
         lines, task = await worked(2, model=("openai:o3",))
     assert [line.verdict for line in lines] == ["pass"] * 2
-    assert task.resources.models.client("openai:o3").adaptations == {"temperature": "left out"}
+    assert task.resources.models.client("openai:o3").negotiation.adaptations == {
+        "temperature": "left out"
+    }
 
 
 async def test_a_run_says_what_its_workers_saw_of_a_server(
@@ -216,7 +218,7 @@ async def test_a_run_says_what_its_workers_saw_of_a_server(
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     task, engine = on_ray(Job(records=[NORM]), model=("openai:o3",))
     client = task.resources.models.client("openai:o3")
-    client.answered_before(["o3-2025-04-16"], ["fp_1"])
+    client.served.answered_before(["o3-2025-04-16"], ["fp_1"])
     for _ in range(2):  # workers
         seen = Counters(answered_by=("o3-2026-01-01",), system_fingerprints=("fp_2",))
         engine._count({"openai:o3": (seen, {"seed": "left out"})}, 0.0)

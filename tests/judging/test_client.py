@@ -610,6 +610,17 @@ async def test_a_call_that_no_mode_suits_is_its_own_fault_and_costs_no_search_ag
     assert never.ways[1:] == [*searched, *searched, *[SCHEMA] * 6]
 
 
+async def test_a_model_that_replies_with_text_after_an_empty_reply_is_re_asked() -> None:
+    server = Server(SCHEMA, TOOLS, WORDS)
+    server.script = lambda call, number: (
+        "" if call.vote == 0 else INVENTED if call.vote == 2 and len(call.messages) == 1 else GOOD
+    )
+    asker = server.client(None)
+    asked = [await ask(asker, replace(CALL, vote=vote)) for vote in range(3)]
+    assert [one.trouble for one in asked] == ["invalid", None, None]
+    assert asked[2].usage.replies == 2
+
+
 async def test_a_server_that_never_gives_json() -> None:
     with pytest.raises(errors.UsageError, match=r"openai:m .*json_schema: .*tools: .*json: "):
         await Server().client(None).prepare()
@@ -646,6 +657,12 @@ async def test_what_is_no_distribution_is_not_read_and_not_kept(
     with pytest.raises(Unread, match=f"no distribution: {problem}"):
         await asker.first_token(replace(CALL, logprobs=20))
     assert cache.stats().entries == 0
+
+
+async def test_a_refusal_without_a_text_is_called_one_at_the_first_token_too() -> None:
+    asker, _ = client(one_by_one(Completion("", "refusal")))
+    with pytest.raises(Unread, match="refused: no explanation"):
+        await asker.first_token(replace(CALL, logprobs=20))
 
 
 class States(Fake):
