@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
@@ -25,7 +26,6 @@ from judge.backends.base import (
     Choice,
     Completion,
     Mode,
-    Prompt,
     TypedQuestion,
     refuse_half_pairs,
 )
@@ -53,7 +53,7 @@ _TOO_LONG = re.compile(r"too (?:long|large)|physical batch|ubatch", re.IGNORECAS
 
 def typed(call: Call, model: str) -> TypedQuestion:
     """The call's typed question; raises UsageError if it asks for a text or a hidden state."""
-    question = call.messages.typed if isinstance(call.messages, Prompt) else None
+    question = call.prompt.typed
     if question is None or call.schema is not None or call.layer is not None:
         raise errors.UsageError(errors.writes_nothing(model))
     return question
@@ -61,32 +61,60 @@ def typed(call: Call, model: str) -> TypedQuestion:
 
 def key_parts(call: Call) -> object:
     """The typed question, for the key of its reply."""
-    question = call.messages.typed if isinstance(call.messages, Prompt) else None
-    if question is None:
+    if (question := call.prompt.typed) is None:
         return None
     return [dict(question.state), question.instructions, question.kind, list(question.choices)]
 
 
-class Dialect(Protocol):
-    """How a request holds a question, and a reply its answer."""
+class Dialect(ABC):
+    """How a request holds a question, and a reply its answer.
+
+    `path` is that of the requests; `yes_no` the type of a question of yes or no, and `chance` the
+    key of P(yes) in its answer.
+    """
 
     path: str
+    yes_no: str
+    chance: str
 
+    @abstractmethod
     def request(self, question: TypedQuestion) -> dict[str, Any]:
         """The request, without the model's name."""
-        ...
+
+    @abstractmethod
+    def named(self, answers: Any) -> object:
+        """The answer to the one question among a reply's answers; None if there is none."""
+
+    @abstractmethod
+    def by_name(self, probabilities: Any) -> Mapping[str, Any]:
+        """The probabilities of an answer by name; empty if they have another form."""
 
     def answer(self, reply: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer to the one question; raises ValueError if there is none."""
-        ...
+        """The answer to the one question; raises LookupError or ValueError if there is none."""
+        answer = self.named(reply["answers"])
+        if not isinstance(answer, Mapping):
+            raise ValueError("the reply has no answer to the question")
+        return answer
 
     def shares(self, answer: Mapping[str, Any], question: TypedQuestion) -> Mapping[str, Any]:
-        """The answer's probability of each choice by name (a score's by number), unchecked."""
-        ...
+        """The answer's probability of each choice by name (a score's by number), unchecked; raises
+        ValueError if it is of another type, or has none."""
+        kind = self.yes_no if question.kind == "yes-no" else question.kind
+        if answer.get("type") != kind:
+            raise ValueError(f"the answer is of type {answer.get('type')!r}, not {kind}")
+        if question.kind == "yes-no":
+            chance = _chance(answer.get(self.chance))
+            return {"yes": chance, "no": round(1 - chance, 2 * _MOST_DIGITS)}
+        shares = self.by_name(answer.get("probabilities"))
+        if not shares:
+            raise ValueError("the answer has no probabilities")
+        return shares
 
 
-class QuestionMap:
+class QuestionMap(Dialect):
     """TypeSafe's System One: a map of questions."""
+
+    yes_no = chance = "noul"
 
     def __init__(self, path: str = "/systemone") -> None:
         self.path = path
@@ -104,20 +132,18 @@ class QuestionMap:
             asked |= {"type": "score", "criteria": [*meanings.values()]}
         return {"state": dict(question.state), "questions": {_NAME: asked}}
 
-    def answer(self, reply: Mapping[str, Any]) -> Mapping[str, Any]:
-        return _of_type(mapping_of(reply["answers"]).get(_NAME))
+    def named(self, answers: Any) -> object:
+        return mapping_of(answers).get(_NAME)
 
-    def shares(self, answer: Mapping[str, Any], question: TypedQuestion) -> Mapping[str, Any]:
-        if _expect(answer, {"yes-no": "noul"}, question) == "noul":
-            return _two(answer.get("noul"))
-        return _mapping(answer.get("probabilities"))
+    def by_name(self, probabilities: Any) -> Mapping[str, Any]:
+        return mapping_of(probabilities)
 
 
-class QuestionList:
+class QuestionList(Dialect):
     """OpenAI's Decisions: a list of questions. A predicate's criteria are in the instructions,
     because it has no field for them."""
 
-    path = "/decisions"
+    path, yes_no, chance = "/decisions", "predicate", "probability"
 
     def request(self, question: TypedQuestion) -> dict[str, Any]:
         instructions, choices = question.instructions, question.choices
@@ -133,16 +159,12 @@ class QuestionList:
         text = orjson.dumps(dict(question.state)).decode()
         return {"input": text, "questions": [{**asked, "instructions": instructions}]}
 
-    def answer(self, reply: Mapping[str, Any]) -> Mapping[str, Any]:
-        named = (a for a in reply["answers"] if mapping_of(a).get("name", _NAME) == _NAME)
-        return _of_type(next(named, None))
+    def named(self, answers: Any) -> object:
+        return next((a for a in answers if mapping_of(a).get("name", _NAME) == _NAME), None)
 
-    def shares(self, answer: Mapping[str, Any], question: TypedQuestion) -> Mapping[str, Any]:
-        if _expect(answer, {"yes-no": "predicate"}, question) == "predicate":
-            return _two(answer.get("probability"))
-        rows = answer.get("probabilities")
-        rows = [mapping_of(row) for row in rows] if isinstance(rows, list) else []
-        return _mapping({str(row.get("value")): row.get("probability") for row in rows})
+    def by_name(self, probabilities: Any) -> Mapping[str, Any]:
+        rows = probabilities if isinstance(probabilities, list) else ()
+        return {str(row.get("value")): row.get("probability") for row in map(mapping_of, rows)}
 
 
 def _described(choices: Sequence[Choice], name: str) -> Sequence[dict[str, str]]:
@@ -153,30 +175,6 @@ def _described(choices: Sequence[Choice], name: str) -> Sequence[dict[str, str]]
 
 
 # ---------------------------------------------------------------- what comes back
-
-
-def _of_type(answer: object) -> Mapping[str, Any]:
-    if not isinstance(answer, Mapping):
-        raise ValueError("the reply has no answer to the question")
-    return answer
-
-
-def _expect(answer: Mapping[str, Any], names: Mapping[str, str], question: TypedQuestion) -> str:
-    """The answer's type; raises ValueError if it is not the question's."""
-    kind = names.get(question.kind, question.kind)
-    if answer.get("type") != kind:
-        raise ValueError(f"the answer is of type {answer.get('type')!r}, not {kind}")
-    return kind
-
-
-def _two(chance: Any) -> Mapping[str, Any]:
-    return {"yes": _chance(chance), "no": round(1 - _chance(chance), 2 * _MOST_DIGITS)}
-
-
-def _mapping(shares: object) -> Mapping[str, Any]:
-    if not isinstance(shares, Mapping) or not shares:
-        raise ValueError("the answer has no probabilities")
-    return shares
 
 
 def _chance(number: Any) -> float:
@@ -259,12 +257,8 @@ class DecisionBackend(Backend):
     def __init__(
         self, provider: str, name: str, server: HttpServer, dialect: Dialect, request: str = ""
     ) -> None:
-        self._spec, self._name, self._http, self._dialect = (
-            f"{provider}:{name}",
-            name,
-            server,
-            dialect,
-        )
+        self._spec, self._name = f"{provider}:{name}", name
+        self._http, self._dialect = server, dialect
         self._redact = reply_redactor(server.secrets)
         self._identity = {
             "provider": provider,

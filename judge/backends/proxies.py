@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from urllib.parse import urlsplit
@@ -83,18 +83,23 @@ def _exempt(host: str, no_proxy: str) -> bool:
     return False
 
 
-@contextmanager
-def direct_to_loopback() -> Iterator[None]:
+def direct_to_loopback() -> AbstractContextManager[None]:
     """Within the block, libraries that read NO_PROXY use no proxy to this machine."""
     names = [name for name in ("no_proxy", "NO_PROXY") if name in os.environ] or ["no_proxy"]
-    before = {name: os.environ.get(name) for name in names}
-    for name in names:
-        os.environ[name] = ",".join(filter(None, (before[name], "localhost,127.0.0.1,::1")))
+    hosts = "localhost,127.0.0.1,::1"
+    return environment({n: ",".join(filter(None, (os.environ.get(n), hosts))) for n in names})
+
+
+@contextmanager
+def environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set environment variables within the block, and restore the old ones."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
     try:
         yield
     finally:
         for name, value in before.items():
             if value is None:
-                del os.environ[name]
+                os.environ.pop(name, None)
             else:
                 os.environ[name] = value

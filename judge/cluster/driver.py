@@ -13,8 +13,8 @@ import os
 import pickle
 import socket
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, redirect_stdout, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, redirect_stdout, suppress
 from functools import cached_property
 from ipaddress import ip_address
 from itertools import count
@@ -22,6 +22,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from judge.backends.proxies import environment
 from judge.cluster.worker import ATTEMPTS, Done, Feed, Traffic, Worker
 from judge.errors import JudgeError, Unavailable, UsageError, missing_extra
 from judge.records import Record
@@ -299,7 +300,7 @@ def _join(settings: Settings, stack: ExitStack) -> None:
         private = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token_hex(32)}
         # Ray's own switch for the address 127.0.0.1, read when Ray is imported.
         private["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
-        stack.enter_context(_environment(private))
+        stack.enter_context(environment(private))
     try:
         import ray
         import ray.data
@@ -345,18 +346,3 @@ def _join(settings: Settings, stack: ExitStack) -> None:
             "Ray would listen beyond this machine, because it was imported before judge set it up: "
             "run judge with --engine ray as a command"
         )
-
-
-@contextmanager
-def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables within the block, for child processes; restores the old ones."""
-    before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value

@@ -122,7 +122,10 @@ class Judge:
         numbers = self.numbers(record) if numbers is None else tuple(numbers)
         groups = self._groups(numbers)
         if len(groups) == 1:
-            return await self._part(record, call, groups[0])
+            part = await self._part(record, call, groups[0])
+            if self.probabilistic or not self.rubric.comparing or part.verdict is Verdict.ERROR:
+                return part
+            return self._agreed(call, part, await self._part(record, call, groups[0], swapped=True))
         coroutines = [self._part(record, call, group) for group in groups]
         if self.client.backend.slots == 1 and not self._side_by_side:
             parts = [await coroutine for coroutine in coroutines]
@@ -167,15 +170,15 @@ class Judge:
         prompt = messages(rubric, record, swapped=swapped, numbers=values, framing=framing)
         return replace(call, messages=prompt, max_tokens=rubric.reply_limit(len(values)))
 
-    async def _part(self, record: Record, call: Call, numbers: tuple[int, ...]) -> Vote:
-        """The vote on these values, or on the record (0), by one reply or reading."""
+    async def _part(
+        self, record: Record, call: Call, numbers: tuple[int, ...], *, swapped: bool = False
+    ) -> Vote:
+        """The vote on these values, or on the record (0), by one reply or reading; `swapped`: with
+        the two compared fields in the other order."""
         try:
             if self.probabilistic:
                 return await self._read(record, call, numbers[0])
-            vote = await self._structured(record, call, numbers)
-            if not self.rubric.comparing:
-                return vote
-            return self._agreed(call, vote, await self._structured(record, call, numbers, True))
+            return await self._structured(record, call, numbers, swapped)
         except Unread as error:
             return self._lost(call, record, numbers, str(error), error.usage)
         except BackendError as error:
@@ -242,16 +245,13 @@ class Judge:
     # ------------------------------------------------------------ structured
 
     async def _structured(
-        self, record: Record, call: Call, numbers: tuple[int, ...], swapped: bool = False
+        self, record: Record, call: Call, numbers: tuple[int, ...], swapped: bool
     ) -> Vote:
         rubric = self.rubric
         context = self._context(record, numbers, swapped)
         reply_type = self._reply_type.sized(len(context.entries))
-        try:
-            asked = self._about(call, record, numbers, swapped)
-            reply, usage = await self.client.ask(asked, reply_type, context)
-        except Unread as error:
-            return self._lost(call, record, numbers, str(error), error.usage)
+        asked = self._about(call, record, numbers, swapped)
+        reply, usage = await self.client.ask(asked, reply_type, context)
         assert isinstance(reply, JudgingReply), "a judge's rubric has such a reply"
         part = reply.part(rubric.name)
         replied = [self._judged(part.answers(number, context)) for number in numbers]

@@ -119,22 +119,20 @@ class ServedModel:
             if self.ready:
                 return
             entry = self._cache.get(self._entry) if self._cache is not None else None
-            earlier = (entry or {}).get("model")
+            model, earlier = None, (entry or {}).get("model")
+            earlier = earlier if isinstance(earlier, str) else None
             try:
                 model = await self._backend.listed()
-                if model is None and isinstance(earlier, str):
-                    model = await self._named()
+                if model is None and earlier is not None and self._small_call is not None:
+                    model = (await self._small_call()).model
                     model = earlier if self._stays(earlier, model) else model
             except BackendError as error:
-                model = None
-                if isinstance(earlier, str):
+                if earlier is not None:
                     _log.warning(
                         "judge: %s does not say which model answers; the cache's replies of %s are "
                         "used. The reason: %s", self._spec, earlier, error,
                     )  # fmt: skip
-            if model is None and isinstance(earlier, str):
-                model = earlier
-            if model is not None:
+            if (model := model or earlier) is not None:
                 self._take(model, stored=model == earlier)
             self.ready = True
 
@@ -143,11 +141,6 @@ class ServedModel:
         named without a version, and with what tells it from others."""
         name = earlier.partition(" ")[0]
         return name == named or (name == self._alias and is_same(name, named or ""))
-
-    async def _named(self) -> str | None:
-        if self._small_call is None:
-            return None
-        return (await self._small_call()).model
 
     def _take(self, model: str, *, stored: bool = False) -> None:
         self._model = model

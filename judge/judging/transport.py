@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from judge import traces
@@ -174,10 +174,11 @@ class Transport:
                     except TimeoutError as error:
                         text = f"no answer within {self._timeout:g} s (--timeout)"
                         raise NoReply(text) from error
-                    completion = answer_of(call, counted(call, completion, self._sent(call)))
+                    sent = call.sent(decides=self._backend.decides)
+                    completion = answer_of(call, counted(call, completion, sent))
                     if keep is not None:
                         await keep(completion)
-                self._succeeded(call, completion)
+                self._succeeded(call, completion, sent)
                 return completion
             except BackendError as error:
                 self._overspent(*error.tokens)
@@ -205,18 +206,23 @@ class Transport:
             if tries:
                 await asyncio.sleep(pause(self._backoff, tries - 1))
 
-    def _succeeded(self, call: Call, completion: Completion) -> None:
+    def _succeeded(self, call: Call, completion: Completion, sent: Sequence[str]) -> None:
         self._outages.answered()
         self.limit.succeeded()
-        if self.price is not None and not self._free:
-            self._budget.cost += self._least_cost(self.price, call, completion)
+        if self.price is not None:
+            # By their length in characters, in case the server reports too few tokens.
+            half = 2 * CHARACTERS_PER_TOKEN
+            prompt = sum(map(len, sent)) // half
+            reply = 0 if call.layer is not None else len(completion.text) // half
+            tokens = max(completion.input_tokens, prompt), max(completion.output_tokens, reply)
+            self._budget.cost += self.price.of(*tokens)
         self.counters.input_tokens += completion.input_tokens
         self.counters.output_tokens += completion.output_tokens
         self.counters.cached_tokens += completion.cached_tokens or 0
 
     def _overspent(self, input_tokens: int, output_tokens: int) -> None:
         """Count a call that was charged but whose reply cannot be used."""
-        if self.price is not None and not self._free:
+        if self.price is not None:
             self._budget.cost += self.price.of(input_tokens, output_tokens)
         self.counters.input_tokens += input_tokens
         self.counters.output_tokens += output_tokens
@@ -245,17 +251,6 @@ class Transport:
         except OverflowError as error:
             text = f"the state after layer {layer} is too large: {error}"
             raise BadRequest(text, tokens=(tokens, 0)) from error
-
-    def _sent(self, call: Call) -> tuple[str, ...]:
-        return call.sent(decides=self._backend.decides)
-
-    def _least_cost(self, price: Price, call: Call, completion: Completion) -> float:
-        """Least cost of a reply by its length, in case the server reports too few tokens."""
-        half = 2 * CHARACTERS_PER_TOKEN
-        prompt = sum(map(len, self._sent(call))) // half
-        reply = 0 if call.layer is not None else len(completion.text) // half
-        tokens = max(completion.input_tokens, prompt), max(completion.output_tokens, reply)
-        return price.of(*tokens)
 
 
 def _max_tries(error: BackendError) -> int:

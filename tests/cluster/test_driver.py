@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from judge.backends.proxies import environment
 from judge.cluster import driver, worker
 from judge.cluster.driver import ChunkStream, RayEngine, workers_for
 from judge.cluster.worker import Done, Feed, Worker
@@ -260,7 +261,7 @@ async def test_a_chunk_that_two_workers_judged_counts_once() -> None:
 def test_a_run_on_ray_leaves_the_environment_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SET", "before")
     monkeypatch.delenv("UNSET", raising=False)
-    with driver._environment({"SET": "inside", "UNSET": "inside"}):
+    with environment({"SET": "inside", "UNSET": "inside"}):
         assert os.environ["SET"] == os.environ["UNSET"] == "inside"
     assert os.environ["SET"] == "before" and "UNSET" not in os.environ
 

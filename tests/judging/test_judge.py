@@ -185,6 +185,21 @@ async def test_a_comparison_needs_the_quote_that_its_rubric_asks_for(
     assert vote.verdict == verdict and (vote.reason or "").endswith(reason)
 
 
+async def test_a_comparison_whose_second_order_fails_was_paid_for_in_the_first(
+    client: Any,
+) -> None:
+    rubric = Rubric.from_dict({"name": "better", "question": "Which?", "compare": ["old", "new"]})
+    record = Record("a.jsonl", 1, {"old": "Ann came in.", "new": "Bo went out."})
+    second = {"contains": f"[answer 1 {mark_of(rubric, record)}]\nBo"}
+    entries = (
+        {"when": second, "error": "bad-request"},
+        {"reply": {"quote": None, "reason": "", "answer": "2"}},
+    )
+    vote = await Judge(rubric, client(*entries), "structured").vote(record)
+    assert (vote.verdict, vote.usage.replies) == (Verdict.ERROR, 1)
+    assert vote.reason == "bad-request: scripted bad-request"
+
+
 async def test_a_structured_vote_carries_its_evidence(client: Any) -> None:
     found = [{"character": "Bo", "quote": "Bo left her there."}]
     reply = {
