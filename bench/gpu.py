@@ -49,7 +49,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from material import VALUES, story, write_stories
 
-from judge.backends import build
+from judge.backends import factory
+from judge.backends.base import parse_model
 from judge.backends.vllm import KEY_VARIABLE, ModelServer
 
 QUESTION = "Does somebody in this story help a neighbour?"
@@ -183,7 +184,7 @@ async def hidden(model: Path, count: int) -> None:
 
 
 async def _states(spec: str, prompts: Sequence[str], at_once: int) -> list[Sequence[float]]:
-    backend, free = build(spec), asyncio.Semaphore(at_once)
+    backend, free = factory(spec)(parse_model(spec)[1]), asyncio.Semaphore(at_once)
     if not backend.gives_states:
         raise TypeError(f"{spec} gives no hidden states")
 

@@ -14,7 +14,8 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from judge.backends import build
+from judge.backends import factory
+from judge.backends.base import parse_model
 from judge.judging.client import Client
 from judge.judging.judge import Judge
 from judge.judging.limits import Budget
@@ -56,7 +57,8 @@ async def run(model: str, records: int) -> None:
     print(f"{'record':18} {'method':26} {'a minute':>9} {'s each':>7} {'tokens each':>12}")
     for length, sentences in LENGTHS.items():
         for name in ("first token", "5 first tokens", "probe", "probe and 5 first tokens", "typed"):
-            client = Client(model, build(model), cache=None, budget=Budget(), limit=1)
+            backend = factory(model)(parse_model(model)[1])
+            client = Client(model, backend, cache=None, budget=Budget(), limit=1)
             one, *others = judges(client)
             typed = Judge(one.rubric, client, "structured")
 

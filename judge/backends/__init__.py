@@ -81,12 +81,3 @@ def factory(spec: str, servers: Collection[str] = ()) -> type[Backend]:
             meant += f"[servers.{provider}] in judge.toml"
         raise UsageError(f"{spec}: unknown provider {provider!r}; {meant}")
     return backend
-
-
-def build(spec: str, servers: Collection[str] = ()) -> Backend:
-    """The backend for `provider:model`; `servers` as for `factory`.
-
-    Raises:
-        UsageError: unknown provider, or a model that cannot be used as named.
-    """
-    return factory(spec, servers)(parse_model(spec)[1])

@@ -18,7 +18,7 @@ def _missing() -> bool:
         )
     from judge.local import store
 
-    return store.path(DEFAULT_NAME) is None
+    return store.entry(DEFAULT_NAME).here is None
 
 
 def _fetch(progress: FetchProgress) -> None:

@@ -60,10 +60,10 @@ def pull(name: str, *, progress: FetchProgress) -> Path:
             pinned ones: they are deleted, and no other source is tried.
     """
     weights = weights_of_hub(name) if name.startswith(PREFIX) else entry(name)
-    if Path(weights.file).is_absolute() and not (store.path_of(weights) and store.proved(weights)):
+    if Path(weights.file).is_absolute() and not weights.proved:
         # It was in the cache of another tool, where judge does not write.
         weights = weights_of_hub(weights.name)
-    folder = store.folder_of(weights)
+    folder = weights.folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with (folder / LOCK).open("a+b") as stream:
@@ -72,19 +72,19 @@ def pull(name: str, *, progress: FetchProgress) -> Path:
                 time.sleep(_LOCK_POLL_SECONDS)
             for file in folder.glob(f"{_TEMPORARY}*"):
                 shutil.rmtree(file, ignore_errors=True)
-            if store.path_of(weights) is None or not store.proved(weights):
+            if not weights.proved:
                 _fetch(weights, progress)
             if weights.name not in CATALOG:
                 store.note(weights)
             progress(weights.size, weights.size, "done")
-            return store.file_path(weights)
+            return weights.path
     except OSError as error:
         raise FetchError(f"cannot write weights to {folder}: {error}") from error
 
 
 def _fetch(weights: Weights, progress: FetchProgress) -> None:
     """Fetch the file, check its bytes, and give it its name; delete it if they are wrong."""
-    target = store.file_path(weights)
+    target = weights.path
     part = store.part_of(target)
     part.parent.mkdir(parents=True, exist_ok=True)
     try:

@@ -80,7 +80,7 @@ class LocalBackend(InProcess):
 
     @staticmethod
     def installed() -> Sequence[str]:
-        return [weights.short for weights in store.known().values() if store.path_of(weights)]
+        return [weights.short for weights in store.known().values() if weights.here]
 
     def identity(self) -> Mapping[str, str]:
         """File name, SHA-256 of the weights and of the adapter, and the engine's version."""

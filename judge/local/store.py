@@ -53,6 +53,27 @@ class Weights:
         """The name to type: for weights of a hub, the file's name without its extension."""
         return Path(self.file).stem if ":" in self.name else self.name
 
+    @property
+    def folder(self) -> Path:
+        """The folder of the weights; several files of one repository share it."""
+        return weights_dir() / self.name.partition(":")[0]
+
+    @property
+    def path(self) -> Path:
+        """Where the weights are stored once they are fetched."""
+        return self.folder / self.file
+
+    @property
+    def here(self) -> Path | None:
+        """The file of the weights; None if it is missing or has another size."""
+        path = self.path
+        return path if path.is_file() and path.stat().st_size == self.size else None
+
+    @property
+    def proved(self) -> bool:
+        """Whether the file is here with the pinned SHA-256; see `sha256_of`."""
+        return self.here is not None and sha256_of(self.path) == self.sha256
+
 
 _HEADER = 32 * 1024 * 1024
 """Bytes at the start of a weights file that are searched for its metadata."""
@@ -160,30 +181,6 @@ def weights_dir() -> Path:
     return Path(folder).expanduser() if folder else platformdirs.user_data_path("judge") / "models"
 
 
-def file_path(weights: Weights) -> Path:
-    """Where the weights are stored once they are fetched."""
-    return folder_of(weights) / weights.file
-
-
-def folder_of(weights: Weights) -> Path:
-    """The folder of the weights; several files of one repository share it."""
-    return weights_dir() / weights.name.partition(":")[0]
-
-
-def path(name: str) -> Path | None:
-    """The file of the weights of that name; None if it is missing or has another size.
-
-    Raises UsageError for an unknown name.
-    """
-    return path_of(entry(name))
-
-
-def path_of(weights: Weights) -> Path | None:
-    """The file of the weights; None if it is missing or has another size."""
-    place = file_path(weights)
-    return place if place.is_file() and place.stat().st_size == weights.size else None
-
-
 def remove(name: str) -> tuple[Path, int]:
     """Delete weights, also if only partly pulled; a file in another tool's cache is kept.
 
@@ -194,7 +191,7 @@ def remove(name: str) -> tuple[Path, int]:
         UsageError: an unknown name, or no such file of the catalog's is here.
     """
     weights, whole = entry(name), weights_dir().resolve()
-    file = file_path(weights)
+    file = weights.path
     parts = [part for part in (file, part_of(file)) if part.is_file()]
     if not parts and weights.name in CATALOG:
         raise UsageError(f"the weights {name} are not in {weights_dir()}")
@@ -204,7 +201,7 @@ def remove(name: str) -> tuple[Path, int]:
         part.unlink()
     if weights.name not in CATALOG:
         note(weights, forget=True)
-    lowest = (file.parent if own else folder_of(weights)).resolve()
+    lowest = (file.parent if own else weights.folder).resolve()
     for folder in (lowest, *lowest.parents):
         if folder == whole or not folder.is_relative_to(whole) or not folder.is_dir():
             break
@@ -225,13 +222,12 @@ def resolve(name_or_path: str) -> Path:
     Raises UsageError for weights that are not here, or were changed since they were fetched.
     """
     if (weights := find(name_or_path)) is not None:
-        file = path_of(weights)
-        if file is None:
+        if (file := weights.here) is None:
             raise UsageError(
-                f"the weights {name_or_path} are not in {file_path(weights).parent}: "
+                f"the weights {name_or_path} are not in {weights.path.parent}: "
                 f"run `judge models pull {name_or_path}`"
             )
-        if not proved(weights):
+        if not weights.proved:
             raise UsageError(
                 f"{file} was changed since it was fetched, its SHA-256 differs: "
                 f"`judge models pull {name_or_path}` fetches it anew"
@@ -294,11 +290,6 @@ def shipped_adapter(name: str) -> Path | None:
     """The file of an adapter that comes with judge; None if none has this name."""
     file = Path(str(resources.files("judge.local") / f"{name}.gguf"))
     return file if "/" not in name and file.is_file() else None
-
-
-def proved(weights: Weights) -> bool:
-    """Whether the file has the pinned SHA-256; see `sha256_of`."""
-    return sha256_of(file_path(weights)) == weights.sha256
 
 
 def sha256_of(file: Path) -> str:

@@ -174,7 +174,9 @@ class Taught:
         path.write_text(str(notes))
 
 
-@pytest.mark.skipif(store.path(SMALL) is None, reason=f"judge models pull {SMALL} has not been run")
+@pytest.mark.skipif(
+    store.entry(SMALL).here is None, reason=f"judge models pull {SMALL} has not been run"
+)
 def test_copies_of_a_text_are_all_taught_or_all_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

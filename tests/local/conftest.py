@@ -92,7 +92,7 @@ def low(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three layers of the small model: a tenth of its time, and hidden states as telling."""
     from .made_gguf import shallow
 
-    if (small := store.path("smollm2-135m")) is None:
+    if (small := store.entry("smollm2-135m").here) is None:
         pytest.skip("judge models pull smollm2-135m has not been run")
     return shallow(small, tmp_path_factory.mktemp("models") / "low.gguf", layers=3)
 

@@ -62,7 +62,9 @@ def test_labels_teach_a_local_model_offline(tmp_path: Path, low: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("error::FutureWarning:judge")
 @pytest.mark.filterwarnings("error::FutureWarning:torch")
-@pytest.mark.skipif(store.path(SMALL) is None, reason=f"judge models pull {SMALL} has not been run")
+@pytest.mark.skipif(
+    store.entry(SMALL).here is None, reason=f"judge models pull {SMALL} has not been run"
+)
 def test_what_an_adapter_was_taught_by_never_reports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,7 +95,7 @@ def test_what_an_adapter_was_taught_by_never_reports(
 
 
 @pytest.mark.model
-@pytest.mark.skipif(store.path(DEFAULT) is None, reason="the 1.1 GB model is not here")
+@pytest.mark.skipif(store.entry(DEFAULT).here is None, reason="the 1.1 GB model is not here")
 def test_the_default_model_tells_following_from_breaking(tmp_path: Path) -> None:
     rule = "Take off your shoes before you enter a home."
     stories = (

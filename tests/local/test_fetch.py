@@ -38,7 +38,7 @@ def begun(models: Path, data: bytes) -> Path:
 def test_a_pull_and_a_second_one(models: Path, publisher: Publisher) -> None:
     told: list[tuple[int, int]] = []
     path = pull(NAME, progress=lambda done, total, what: told.append((done, total)))
-    assert path == models / NAME / "tiny.bin" == store.path(NAME)
+    assert path == models / NAME / "tiny.bin" == store.entry(NAME).here
     assert path.read_bytes() == PAYLOAD and kept(models) == [".lock", "tiny.bin"]
     assert told == sorted(told) and told[-1] == (len(PAYLOAD), len(PAYLOAD))
     pull(NAME, progress=silent)
@@ -79,7 +79,7 @@ def test_wrong_bytes_are_deleted_and_no_other_source_is_tried(
     with pytest.raises(FetchError, match="600000 bytes") as caught:
         pull(NAME, progress=silent)
     assert caught.value.exit_code is Exit.UNAVAILABLE
-    assert store.path(NAME) is None and kept(models) == [".lock"]
+    assert store.entry(NAME).here is None and kept(models) == [".lock"]
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

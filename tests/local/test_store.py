@@ -55,7 +55,7 @@ def test_a_changed_file_is_refused_before_use_and_fetched_anew(there: Path) -> N
     assert pull(NAME, progress=lambda done, total, what: None).read_bytes() == PAYLOAD
     assert store.resolve(NAME) == there
     there.write_bytes(PAYLOAD[:-1])
-    assert store.path(NAME) is None
+    assert store.entry(NAME).here is None
 
 
 def test_an_adapter_stands_behind_the_weights(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def list_models() -> None:
             model.short,
             f"{model.size / 1e6:,.0f} MB",
             model.licence,
-            "yes" if store.path_of(model) else "no",
+            "yes" if model.here else "no",
             model.about,
         )
         for model in store.known().values()
@@ -65,7 +65,7 @@ def show_path(name: WeightsName = None) -> None:
     from judge.local import DEFAULT_NAME, store
 
     name = name or DEFAULT_NAME
-    if (file := store.path(name)) is None:
+    if (file := store.entry(name).here) is None:
         place = store.weights_dir()
         raise UsageError(f"{name} is not downloaded to {place}: run `judge models pull {name}`")
     typer.echo(file)
