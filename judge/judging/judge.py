@@ -178,7 +178,13 @@ class Judge:
         try:
             if self.probabilistic:
                 return await self._read(record, call, numbers[0])
-            return await self._structured(record, call, numbers, swapped)
+            context = self._context(record, numbers, swapped)
+            reply, usage = await self.client.ask(
+                self._about(call, record, numbers, swapped),
+                self._reply_type.sized(len(context.entries)),
+                context,
+            )
+            return self._replied(call, numbers, context, reply, usage)
         except Unread as error:
             return self._lost(call, record, numbers, str(error), error.usage)
         except BackendError as error:
@@ -244,14 +250,11 @@ class Judge:
 
     # ------------------------------------------------------------ structured
 
-    async def _structured(
-        self, record: Record, call: Call, numbers: tuple[int, ...], swapped: bool
+    def _replied(
+        self, call: Call, numbers: Sequence[int], context: ReplyContext, reply: Reply, usage: Usage
     ) -> Vote:
+        """The vote in a reply about these values, or about the record (0)."""
         rubric = self.rubric
-        context = self._context(record, numbers, swapped)
-        reply_type = self._reply_type.sized(len(context.entries))
-        asked = self._about(call, record, numbers, swapped)
-        reply, usage = await self.client.ask(asked, reply_type, context)
         assert isinstance(reply, JudgingReply), "a judge's rubric has such a reply"
         part = reply.part(rubric.name)
         replied = [self._judged(part.answers(number, context)) for number in numbers]
