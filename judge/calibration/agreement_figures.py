@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from judge.calibration.majority import Majority, VotedQuestion
 from judge.records.answers import OWN_ANSWERS, SEVERAL, number_of
+from judge.records.labels import Annotation
 from judge.stats.agreement import class_kappas, count_table, rater_agreement, scale_alphas
 from judge.stats.bootstrap import Resamples, share_estimate
 from judge.stats.classification import kappas, numbers_of, weighted_kappas
@@ -71,33 +72,29 @@ def agreement_on(
     people: Mapping[str, Mapping[str, str]],
 ) -> CheckAgreement:
     """The agreement on a check's answered questions; arguments as `people.agreement`."""
-    labels = {answer for question in questions for answer in question.answers.values()}
+    labels = {a.answer for question in questions for a in question.annotations.values()}
     classes = tuple(
         sorted(labels | {question.gold for question in questions if question.gold}, key=_place)
     )
 
-    def groups_of(question: VotedQuestion, annotator: str) -> set[str]:
-        own = question.groups[annotator]
-        of_person = {f"{column}: {c}" for column, c in people.get(annotator, {}).items()}
-        return of_person if own is None else {own, *of_person}
+    def groups_of(annotation: Annotation) -> set[str]:
+        about = people.get(annotation.annotator, {})
+        of_person = {f"{column}: {content}" for column, content in about.items()}
+        return of_person if annotation.group is None else {annotation.group, *of_person}
 
     def figures(group: str | None = None) -> Figures:
         """The figures of a group's annotators; None: of all."""
-        rows = [
-            (
-                question,
-                {
-                    annotator: a
-                    for annotator, a in question.answers.items()
-                    if group is None or group in groups_of(question, annotator)
-                },
-            )
-            for question in questions
-        ]
-        rows = [(question, answers) for question, answers in rows if answers]
+        rows = []
+        for question in questions:
+            answers = {
+                a.annotator: a.answer
+                for a in question.annotations.values()
+                if group is None or group in groups_of(a)
+            }
+            rows += [(question, answers)] if answers else []
         return _figures(rows, classes, rule, draws, seed)
 
-    groups = {g for q in questions for name in q.answers for g in groups_of(q, name)}
+    groups = {g for q in questions for a in q.annotations.values() for g in groups_of(a)}
     return CheckAgreement(
         name, classes, figures(), {group: figures(group) for group in sorted(groups)}
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -202,11 +202,12 @@ class Crowd:
         self, items: Sequence[LabelledItem], annotators: Mapping[str, Annotator]
     ) -> dict[str, dict[str, int]]:
         """How often annotators who are not dropped gave each rating, by group (`all` first)."""
-        counts: dict[str, Counter[str]] = {"all": Counter()}
-        for one in (annotation for item in items for annotation in item.annotations):
-            if one.answer in self.scale and not annotators[one.annotator].dropped:
-                for group in ("all", *([one.group] if one.group else [])):
-                    counts.setdefault(group, Counter())[one.answer] += 1
+        counts = _by_group(
+            (one.group, one.answer)
+            for item in items
+            for one in item.annotations
+            if one.answer in self.scale and not annotators[one.annotator].dropped
+        )
         return {group: {r: part[r] for r in self.scale} for group, part in counts.items()}
 
     @staticmethod
@@ -278,14 +279,20 @@ def demographics(
         annotators: each annotator's group.
         people: each annotator's columns (`people_of`); a missing value counts as `not said`.
     """
-    counts: dict[str, dict[str, Counter[str]]] = {}
+    counts = {}
     for column in dict.fromkeys(key for known in people.values() for key in known):
-        by_group = counts.setdefault(column, {"all": Counter()})
-        for name, group in annotators.items():
-            content = people.get(name, {}).get(column, "not said")
-            for one in ("all", *([group] if group else [])):
-                by_group.setdefault(one, Counter())[content] += 1
-    return {
-        column: {group: dict(sorted(part.items())) for group, part in by_group.items()}
-        for column, by_group in counts.items()
-    }
+        by_group = _by_group(
+            (group, people.get(name, {}).get(column, "not said"))
+            for name, group in annotators.items()
+        )
+        counts[column] = {group: dict(sorted(part.items())) for group, part in by_group.items()}
+    return counts
+
+
+def _by_group(pairs: Iterable[tuple[str | None, str]]) -> dict[str, Counter[str]]:
+    """How often each text occurs among the pairs of group and text, by group (`all` first)."""
+    counts = {"all": Counter[str]()}
+    for group, text in pairs:
+        for name in ("all", group) if group else ("all",):
+            counts.setdefault(name, Counter())[text] += 1
+    return counts

@@ -13,7 +13,7 @@ from judge.records import Record, read
 from judge.records.answers import OPT_OUTS, SEVERAL, spelling
 from judge.records.base import content_hash
 from judge.records.fields import record_name
-from judge.records.labels import LabelledItem
+from judge.records.labels import Annotation, LabelledItem
 from judge.records.labels.matching import in_column, is_place, need_same_text
 from judge.records.labels.own import label_key, typed_fields
 from judge.stats.agreement import MORE_THAN_HALF, MajorityRule, majorities
@@ -59,16 +59,18 @@ PLAIN = Majority()
 
 @dataclass(slots=True)
 class VotedQuestion:
-    """One check about one record (or entry), with each annotator's answer, group and reason,
-    the words that were asked, and the rows of sheets that asked it."""
+    """One check about one record (or entry), with each annotator's first annotation, by name, and
+    the rows of sheets that asked it."""
 
     item: LabelledItem
     gold: str | None
-    answers: dict[str, str] = field(default_factory=dict)
-    groups: dict[str, str | None] = field(default_factory=dict)
-    whys: dict[str, str | None] = field(default_factory=dict)
-    asked: dict[str, str | None] = field(default_factory=dict)
+    annotations: dict[str, Annotation] = field(default_factory=dict)
     rows: list[Record] = field(default_factory=list)
+
+    @property
+    def answers(self) -> dict[str, str]:
+        """Each annotator's answer."""
+        return {name: annotation.answer for name, annotation in self.annotations.items()}
 
     @property
     def record(self) -> str:
@@ -123,7 +125,7 @@ def majority_records(
             _, count = typed_fields(whole.get(id, question.item.record).fields or {})
             entries[id] = max(question.item.number, entries.get(id, 0), count or 0)
         for id, question in places:
-            if not question.answers:
+            if not question.annotations:
                 continue
             if id not in lines:
                 if records and id not in whole and id not in controls:
@@ -157,15 +159,14 @@ def _put_annotators(
 ) -> None:
     """Set each annotator's answer to a question, and what is known about it."""
     number = question.item.number
-    for annotator, answer in question.answers.items():
-        about = annotators.setdefault(annotator, {"labels": {}})
-        _put(about["labels"], check, answer, number, entries)
+    for name, annotation in question.annotations.items():
+        about = annotators.setdefault(name, {"labels": {}})
+        _put(about["labels"], check, annotation.answer, number, entries)
         if (weight := question.item.weight) != 1:
             about["weight"] = weight
-        if (group := question.groups[annotator]) is not None:
-            about["group"] = group
-        texts = {"why": question.whys[annotator], "asked": question.asked[annotator]}
-        for key, text in texts.items():
+        if annotation.group is not None:
+            about["group"] = annotation.group
+        for key, text in {"why": annotation.why, "asked": annotation.asked}.items():
             if text is not None:
                 _put(about.setdefault(key, {}), check, text, number, entries)
 

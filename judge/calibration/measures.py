@@ -144,7 +144,6 @@ def measure(
     counts = resamples.confusions(reference, answers, classes)
     count = sum(answer is not None for answer in answers)
     pairs = list(zip(reference, answers, strict=True))
-    hits = [None if guess is None else float(guess == true) for true, guess in pairs]
 
     def counted(values: NDArray[np.float64], n: int = count) -> Estimate:
         return resamples.estimate(values, n=n, of=len(usable))
@@ -155,14 +154,15 @@ def measure(
 
     points = numbers_of(classes)
     errors = [
-        None if guess is None or not points else _distance(true, guess) for true, guess in pairs
+        None if guess is None or not points else abs(float(true) - float(guess))
+        for true, guess in pairs
     ]
     auc, error, bins = _of_probabilities(usable, classes, resamples)
     return Measures(
         items=len(usable),
         without_reference=len(labelled) - len(usable),
         confusion={row: {column: met[row, column] for column in columns} for row in classes},
-        accuracy=share_estimate(hits, resamples),
+        accuracy=share_estimate(_hits(usable), resamples),
         f1={name: of_class(place, name) for place, name in enumerate(classes)},
         macro_f1=counted(macro_f1s(counts)),
         kappa=counted(kappas(counts)),
@@ -175,6 +175,11 @@ def measure(
     )
 
 
+def _hits(labelled: Sequence[LabelledAnswer]) -> list[float | None]:
+    """1 for each answer that is the reference, 0 for another, None for none."""
+    return [None if a.answer is None else float(a.answer == a.item.reference) for a in labelled]
+
+
 def agreement_name(classes: Sequence[str]) -> str:
     """What `agreements` are called: `weighted kappa` on a scale, else `kappa`."""
     return "kappa" if numbers_of(classes) is None else "weighted kappa"
@@ -184,10 +189,6 @@ def agreements(counts: NDArray[np.float64], classes: Sequence[str]) -> NDArray[n
     """Each confusion matrix's weighted kappa if the classes are points of a scale, else kappa."""
     points = numbers_of(classes)
     return kappas(counts) if points is None else weighted_kappas(counts, points)
-
-
-def _distance(true: str, guess: str) -> float:
-    return abs(float(true) - float(guess))
 
 
 def _of_probabilities(
@@ -259,14 +260,7 @@ def difference(
         if mine.item.reference in classes
     ]
     resamples = resamples_of([mine for mine, _ in pairs], seed=seed, draws=draws)
-
-    def hits(answers: Sequence[LabelledAnswer]) -> list[float | None]:
-        return [
-            None if one.answer is None else float(one.answer == one.item.reference)
-            for one in answers
-        ]
-
-    first, second = hits([other for _, other in pairs]), hits([mine for mine, _ in pairs])
+    first, second = _hits([other for _, other in pairs]), _hits([mine for mine, _ in pairs])
     both = [(a, b) for a, b in zip(first, second, strict=True) if a is not None and b is not None]
     test = mcnemar([a for a, _ in both], [b for _, b in both])
     return JudgeDifference(model, than, paired_difference(first, second, resamples), test.p)

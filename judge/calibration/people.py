@@ -179,7 +179,7 @@ def agreement(
         votes.add(item.answered(answers))
     reports = []
     for check, by_item in votes.checks.items():
-        rated = [question for question in by_item.values() if question.answers]
+        rated = [question for question in by_item.values() if question.annotations]
         if rated:
             reports.append(agreement_on(check, rated, majority, draws, seed, people))
     lines = (
@@ -188,8 +188,9 @@ def agreement(
         else majority_records(votes.checks, majority, records, controls, id_column)
     )
     questions = [question for by_item in votes.checks.values() for question in by_item.values()]
-    pairs = [pair for question in questions for pair in question.groups.items()]
-    groups = dict(pairs) | {name: group for name, group in pairs if group is not None}
+    annotations = [a for question in questions for a in question.annotations.values()]
+    groups = {a.annotator: a.group for a in annotations}
+    groups |= {a.annotator: a.group for a in annotations if a.group is not None}
     if people and groups and people.keys().isdisjoint(groups):
         raise UsageError(f"--people names {clip([*people])}, the labels are by {clip([*groups])}")
     return Agreement(
@@ -198,7 +199,7 @@ def agreement(
         votes.differing,
         votes.conflicting,
         votes.no_label,
-        most_answers=max((len(question.answers) for question in questions), default=0),
+        most_answers=max((len(question.annotations) for question in questions), default=0),
         demographics=demographics(groups, people),
         majorities=lines,
         notes=votes.notes,
@@ -237,19 +238,18 @@ class _PeoplesVotes:
         question.rows += item.rows
         question.item = replace(question.item, weight=question.item.weight_beside(item))
         for annotation in item.annotations:
-            answer = spelt(annotation.answer)
-            self.repeated += annotation.annotator in question.answers
-            first = question.answers.setdefault(annotation.annotator, answer)
-            self.differing += first != answer
-            question.groups.setdefault(annotation.annotator, annotation.group)
-            question.whys.setdefault(annotation.annotator, annotation.why)
-            question.asked.setdefault(annotation.annotator, annotation.asked)
+            annotation = replace(annotation, answer=spelt(annotation.answer))
+            self.repeated += annotation.annotator in question.annotations
+            first = question.annotations.setdefault(annotation.annotator, annotation)
+            self.differing += first.answer != annotation.answer
 
     @property
     def notes(self) -> list[str]:
         """As in `Agreement`."""
         mixed = {
-            check: mixed_questions((q.item.number, q.asked.values()) for q in by_item.values())
+            check: mixed_questions(
+                (q.item.number, [a.asked for a in q.annotations.values()]) for q in by_item.values()
+            )
             for check, by_item in self.checks.items()
         }
         several = (f"{check}: {note}" for check, note in mixed.items() if note)

@@ -82,8 +82,10 @@ def disagreements(
                 held_out=place in held_out,
             )
         )
-    items.sort(key=lambda row: (row.record, row.number))
-    return sorted(items, key=lambda row: (not row.held_out, -(row.confidence or 0.0)))
+    return sorted(
+        items,
+        key=lambda row: (not row.held_out, -(row.confidence or 0.0), row.record, row.number),
+    )
 
 
 def _shown(rubric: Rubric, answer: LabelledAnswer) -> Mapping[str, Any]:

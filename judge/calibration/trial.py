@@ -269,11 +269,6 @@ def profile_of(
     )
 
 
-def should_pass(rubric: Rubric, record: Record, answer: str) -> bool:
-    """Whether a record with this answer passes the rubric's check."""
-    return answer in rubric.passing(record.label)
-
-
 def _passes(rubric: Rubric, record: Record, answer: LabelledAnswer) -> bool | None:
     """Whether the record passes by the judge's answer: by its mean score, where a bound says; None
     if the judge is undecided."""
@@ -282,7 +277,7 @@ def _passes(rubric: Rubric, record: Record, answer: LabelledAnswer) -> bool | No
     score = mean_of(rubric, answer.probabilities) if answer.score is None else answer.score
     if rubric.rule.bound and score is not None:
         return rubric.rule.bound.holds(score)
-    return should_pass(rubric, record, str(answer.answer))
+    return answer.answer in rubric.passing(record.label)
 
 
 def rates(rubric: Rubric, held_out: Sequence[LabelledAnswer]) -> Rates:
@@ -302,7 +297,7 @@ def rates(rubric: Rubric, held_out: Sequence[LabelledAnswer]) -> Rates:
             or reference not in rubric.answers
         ):
             continue
-        truth = should_pass(rubric, answer.record, reference)
+        truth = reference in rubric.passing(answer.record.label)
         verdict = _passes(rubric, answer.record, answer)
         rows.append((answer.item.cluster, truth, verdict))
         weights.append(answer.item.weight)

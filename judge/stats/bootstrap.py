@@ -234,7 +234,7 @@ def paired_difference(
         None if a is None or b is None else b - a for a, b in zip(first, second, strict=True)
     ]
     estimate = mean_estimate(differences, resamples)
-    gaps = [b - a for a, b in zip(first, second, strict=True) if a is not None and b is not None]
+    gaps = [gap for gap in differences if gap is not None]
     alone = resamples.independent([gap is not None for gap in differences])
     if not gaps or not alone or not {*gaps} <= {-1.0, 0.0, 1.0}:
         return estimate

@@ -12,7 +12,7 @@ import pytest
 from judge.calibration.labels import CalibrationJob
 from judge.calibration.observe import LabelledAnswer, record_for
 from judge.calibration.split import Split
-from judge.calibration.trial import CheckData, data_of, rates, should_pass
+from judge.calibration.trial import CheckData, data_of, rates
 from judge.profile import Data
 from judge.questions.ready_made import builtin
 from judge.records import Record
@@ -138,8 +138,6 @@ def test_the_corrected_rate_holds_where_records_are_alike_or_undecided(world: st
 def test_what_passes_depends_on_the_rule_and_the_records_own_label() -> None:
     """Relevance: a story whose label is neutral should not be about the rule."""
     about = [SUBJECT.with_typed(label=label) for label in ("yes", "neutral", None)]
-    assert [should_pass(RELEVANCE, record, "yes") for record in about] == [True, False, True]
-    assert [should_pass(RELEVANCE, record, "no") for record in about] == [False, True, False]
     item = norm_item("a", "no", check="relevance")
     # Said no, as people do, of a neutral story: a pass that should be one.
     found = rates(RELEVANCE, [LabelledAnswer(item, AnswerOutcome.ANSWERED, "no", record=about[1])])
