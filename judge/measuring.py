@@ -185,7 +185,7 @@ def agreement(
     from judge.records.answers import OPT_OUTS
     from judge.report.files import writing
     from judge.run.output import refuse_ending
-    from judge.stats.agreement import MajorityRule
+    from judge.stats.majority import MajorityRule
 
     refuse_outside("least", least, 0, 1, whole=False)
     refuse_outside("seed", seed, 0)

@@ -49,7 +49,7 @@ class Candidate:
 class Fit:
     """The selected classifier (None: the decision list, unfitted), and every candidate.
 
-    `reason` says why nothing was fitted, if so; `way` can fit the same classifier again.
+    `reason` says why nothing was fitted, if so; `way` can fit the same classifier to other items.
     """
 
     classifier: Classifier | None = None
@@ -58,20 +58,6 @@ class Fit:
     items: int = 0
     reason: str | None = None
     way: TokenWay | ProbeWay | None = None
-
-    def again(self, train: Sequence[TrainingItem]) -> Classifier | None:
-        """The selected classifier, fitted to other items.
-
-        None if nothing was fitted, or the natural items do not have exactly its answers.
-        """
-        if self.classifier is None or self.way is None:
-            return None
-        answers = self.classifier.answers
-        if {item.answer for item in train if item.natural} != set(answers):
-            return None
-        return self.way.fitted(
-            Training([item for item in train if item.answer in answers], answers)
-        )
 
 
 def fit(
@@ -279,19 +265,19 @@ def curve(
         train: the items of the fit; a smaller size takes whole groups of them.
         kappa: gives a classifier's agreement on held-out items.
     """
-    if fit.classifier is None:
+    if fit.classifier is None or fit.way is None:
         return None
+    answers = fit.classifier.answers
     whole, size = sum(item.natural for item in train), MIN_ITEMS
     points: list[CurvePoint] = []
     while size < whole / 1.2:
-        classifiers = [
-            fit.again(_drawn(train, size, f"{seed}\n{size}\n{n}")) for n in range(_DRAWS)
-        ]
-        values = [
-            agreed
-            for classifier in classifiers
-            if classifier and (agreed := kappa(classifier)) is not None
-        ]
+        values = []
+        for n in range(_DRAWS):
+            items = _drawn(train, size, f"{seed}\n{size}\n{n}")
+            if {item.answer for item in items if item.natural} == {*answers}:
+                part = Training([item for item in items if item.answer in answers], answers)
+                if (agreed := kappa(fit.way.fitted(part))) is not None:
+                    values.append(agreed)
         if values:
             points.append(CurvePoint(size, sum(values) / len(values), len(values)))
         size *= 2

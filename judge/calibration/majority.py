@@ -16,7 +16,7 @@ from judge.records.fields import record_name
 from judge.records.labels import Annotation, LabelledItem
 from judge.records.labels.matching import in_column, is_place, need_same_text
 from judge.records.labels.own import label_key, typed_fields
-from judge.stats.agreement import MORE_THAN_HALF, MajorityRule, majorities
+from judge.stats.majority import MORE_THAN_HALF, MajorityRule, majorities
 
 
 @dataclass(frozen=True, slots=True)

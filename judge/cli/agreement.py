@@ -150,7 +150,7 @@ def command(
     opt.need_calibrate("judge agreement")
     from judge import api
     from judge.cli.agreement_tables import print_agreement
-    from judge.stats.agreement import MajorityRule
+    from judge.stats.majority import MajorityRule
 
     report = api.agreement(
         sources,

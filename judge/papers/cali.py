@@ -39,7 +39,7 @@ from judge.records.fields import (
     text_of,
 )
 from judge.report.table import Cell, Table, TableRow
-from judge.stats.agreement import MORE_THAN_HALF, MajorityRule, majority
+from judge.stats.majority import MORE_THAN_HALF, MajorityRule, majority
 
 Groups = tuple[str, ...]
 """The groups of raters, which are countries."""

@@ -1,4 +1,4 @@
-"""People's ratings of items: their majority, their agreement, and the alternative annotator test.
+"""People's ratings of items: their agreement, and the alternative annotator test.
 
 The test asks whether a judge can replace one of the people: Calderon, Reichart and Dror
 (2025), "The Alternative Annotator Test for LLM-as-a-Judge: How to Statistically Justify Replacing
@@ -7,23 +7,17 @@ Human Annotators with LLMs", ACL 2025, arXiv 2501.10970, section 3.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from random import Random
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-from judge.errors import UsageError
+import numpy as np
+from numpy.typing import NDArray
+
+from judge.stats.bootstrap import Resamples
 from judge.stats.classification import ratio
-from judge.stats.intervals import mean_of_estimates
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from judge.stats.bootstrap import Resamples
-    from judge.stats.intervals import Estimate
+from judge.stats.intervals import Estimate, mean_of_estimates
 
 # The rounding error of a sum of shares is below this.
 _ROUNDING = 1e-12
@@ -33,8 +27,6 @@ def count_table(
     ratings: Sequence[Sequence[Hashable]], classes: Sequence[Hashable]
 ) -> NDArray[np.int64]:
     """Counts of raters by item (row) and class (column, in the order of `classes`)."""
-    import numpy as np
-
     rows = [[answers.count(name) for name in classes] for answers in ratings]
     return np.array(rows, dtype=np.int64).reshape(len(rows), len(classes))
 
@@ -61,8 +53,6 @@ def rater_agreement(
       Krippendorff (2011), "Computing Krippendorff's alpha-reliability", sections B and C.
       At most 1, 0 at chance. None also if all ratings are of one class.
     """
-    import numpy as np
-
     table = counts.astype(np.float64)
     raters, classes = table.sum(axis=1), table.shape[1]
     alike = (table * (table - 1)).sum(axis=1) / (raters - 1)
@@ -102,8 +92,6 @@ def class_kappas(
             after Bowman et al. 2015). None: all ratings count.
         draws: with `raters`, value and interval are the means over this many draws.
     """
-    import numpy as np
-
     chance = Random(seed)
     estimates: dict[str, list[Estimate]] = {name: [] for name in (*classes, ALL_CLASSES)}
     for _ in range(draws if raters else 1):
@@ -135,8 +123,6 @@ def scale_alphas(
     each of the rising `points`; items with fewer than two ratings are left out. None if all ratings
     are of one class.
     """
-    import numpy as np
-
     raters = counts.sum(axis=1)
     table = counts * (raters > 1)[:, None].astype(np.float64)
     totals = resamples.sums(table)
@@ -255,7 +241,6 @@ def _wins(
 
 
 def _p_value(pairs: Sequence[tuple[bool, bool]], epsilon: float) -> float:
-    import numpy as np
     from scipy.stats import ttest_1samp
 
     d = np.array([int(annotator) - int(judge) for judge, annotator in pairs], dtype=np.float64)
@@ -273,7 +258,6 @@ def _signed_ranks(differences: NDArray[np.float64]) -> float:
     All sign patterns are counted, because these differences have only three values: scipy's exact
     table does not handle ties, and its normal approximation gives 0.013 where 1/32 is right.
     """
-    import numpy as np
     from scipy.stats import rankdata
 
     moved = differences[differences != 0]
@@ -285,70 +269,3 @@ def _signed_ranks(differences: NDArray[np.float64]) -> float:
         ways[rank:] = ways[rank:] + ways[: len(ways) - rank]
     observed = int(ranks[moved > 0].sum())
     return float(ways[: observed + 1].sum() / 2.0 ** len(ranks))
-
-
-@dataclass(frozen=True, slots=True)
-class MajorityRule:
-    """How many of an item's raters make a majority.
-
-    A majority is `share` of them, in (0, 1] (more than that if `strict`), and at least `least`.
-    Shares are fractions, so that four of five is exactly 0.8.
-    """
-
-    share: Fraction
-    least: int = 1
-    strict: bool = False
-
-    def __post_init__(self) -> None:
-        if not 0 < self.share <= 1:
-            raise UsageError(f"majority {self.share}: a share is above 0 and at most 1")
-        if self.least < 1:
-            raise UsageError(f"majority {self.least}/...: it takes at least one vote")
-
-    @classmethod
-    def parse(cls, text: str) -> MajorityRule:
-        """Parses `0.75` and `75%` (that share or more), `4/5` (at least 4, and at least four
-        fifths), and `half` (more than half).
-
-        Raises:
-            UsageError: none of these, or a share outside (0, 1].
-        """
-        if text.strip().lower() == "half":
-            return MORE_THAN_HALF
-        number = text.strip().removesuffix("%")
-        percent = number != text.strip()
-        try:
-            if "/" in text:
-                votes, of = (int(part) for part in text.split("/"))
-                return cls(Fraction(votes, of), least=votes)
-            return cls(Fraction(number) / (100 if percent else 1))
-        except (ValueError, ZeroDivisionError):
-            raise UsageError(
-                f"majority '{text}': give a share (0.75, 75%), votes (4/5), or half"
-            ) from None
-
-    def holds(self, votes: int, of: int) -> bool:
-        """Whether `votes` out of `of` are enough."""
-        minimum = self.share * of
-        return votes >= self.least and (votes > minimum if self.strict else votes >= minimum)
-
-
-MORE_THAN_HALF = MajorityRule(Fraction(1, 2), strict=True)
-"""The plain majority. A single rater is a majority of one; to require more raters, use `k/n`."""
-
-
-def majority(answers: Sequence[str], threshold: MajorityRule = MORE_THAN_HALF) -> str | None:
-    """The one answer that enough raters gave; None if there is none, or several.
-
-    The order of the answers never decides.
-    """
-    winners = majorities([{answer} for answer in answers], threshold)
-    return winners[0] if len(winners) == 1 else None
-
-
-def majorities(
-    selections: Sequence[Collection[str]], threshold: MajorityRule = MORE_THAN_HALF
-) -> list[str]:
-    """The answers that enough raters selected, sorted. A rater can select several."""
-    votes = Counter(answer for selection in selections for answer in set(selection))
-    return sorted(a for a, count in votes.items() if threshold.holds(count, len(selections)))

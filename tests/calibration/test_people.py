@@ -18,8 +18,8 @@ from judge.calibration.majority import Majority
 from judge.calibration.people import Agreement, agreement
 from judge.records import Record
 from judge.records.labels import Annotation, LabelledItem
-from judge.stats.agreement import MajorityRule
 from judge.stats.intervals import plain
+from judge.stats.majority import MajorityRule
 
 
 def item(

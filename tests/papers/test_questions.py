@@ -11,7 +11,7 @@ import pytest
 from judge.papers.culturalbench import benchmark
 from judge.papers.questions import STRATEGIES
 from judge.records.answers import OPT_OUTS
-from judge.stats.agreement import MajorityRule, majorities
+from judge.stats.majority import MajorityRule, majorities
 from tests.cli.conftest import lines
 from tests.cli.typed import Typed
 

@@ -10,14 +10,13 @@ from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_kappa
 from judge.errors import UsageError
 from judge.stats.agreement import (
     ALL_CLASSES,
-    MajorityRule,
     class_kappas,
     count_table,
-    majority,
     rater_agreement,
     scale_alphas,
 )
 from judge.stats.bootstrap import Resamples
+from judge.stats.majority import MajorityRule, majority
 
 
 def found(ratings: list[str], classes: str) -> dict[str, float | None]:
