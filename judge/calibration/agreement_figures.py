@@ -113,7 +113,7 @@ def _figures(
     seed: int,
 ) -> Figures:
     # Alpha corrects for the number of ratings, so a question weighs 1 on average.
-    mean = sum(question.item.weight for question, _ in rows) / max(1, len(rows))
+    mean = sum(question.item.weight for question, _ in rows) / len(rows)
 
     def resamples(part: Sequence[tuple[VotedQuestion, object]]) -> Resamples:
         records = [question.record for question, _ in part]

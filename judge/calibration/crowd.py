@@ -105,8 +105,7 @@ class Crowd:
         labels: Counter[str] = Counter()
         others = []
         for item in items:
-            place = item.record.id, item.number
-            gold = golds.get((*place, item.check))
+            gold = golds.get((item.record.id, item.number, item.check))
             for annotation in item.annotations:
                 answer = without_no_label(annotation.answer, answers_allowed)
                 if gold is None:
@@ -128,8 +127,17 @@ class Crowd:
             raise UsageError(
                 f"{self.controls[0]}: {message}: lower --least, or map ratings with --scale"
             )
-        read = [self._read(item, annotators, against) for item in others]
-        return read, annotators, frozenset(id for id, *_ in golds)
+        rated = []
+        for item in others:
+            place = item.check, item.record.id
+            annotations = tuple(
+                replace(one, answer=about.scale.get(one.answer, one.answer))
+                for one in item.annotations
+                if not (about := annotators[one.annotator]).dropped
+                and not any(place in pair for pair in against[one.annotator])
+            )
+            rated.append(replace(item, annotations=annotations))
+        return rated, annotators, frozenset(id for id, *_ in golds)
 
     def _against(self, items: Sequence[LabelledItem]) -> dict[str, list[set[CheckOfRecord]]]:
         """By annotator, the pairs of questions whose answers contradict each other."""
@@ -209,21 +217,6 @@ class Crowd:
             if one.answer in self.scale and not annotators[one.annotator].dropped
         )
         return {group: {r: part[r] for r in self.scale} for group, part in counts.items()}
-
-    @staticmethod
-    def _read(
-        item: LabelledItem,
-        annotators: Mapping[str, Annotator],
-        against: Mapping[str, Sequence[set[CheckOfRecord]]],
-    ) -> LabelledItem:
-        place = item.check, item.record.id
-        annotations = tuple(
-            replace(one, answer=about.scale.get(one.answer, one.answer))
-            for one in item.annotations
-            if not (about := annotators[one.annotator]).dropped
-            and not any(place in pair for pair in against.get(one.annotator, ()))
-        )
-        return replace(item, annotations=annotations)
 
 
 def _contrary(source: str) -> Iterator[tuple[str, str, str]]:

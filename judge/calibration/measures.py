@@ -33,14 +33,9 @@ from judge.stats.classification import (
 )
 from judge.stats.intervals import Estimate
 from judge.stats.significance import mcnemar
-from judge.verdict import AnswerOutcome
 
-UNANSWERED = [
-    AnswerOutcome.ABSTAINED.value,
-    AnswerOutcome.UNREADABLE.value,
-    AnswerOutcome.ERROR.value,
-    AnswerOutcome.SKIPPED.value,
-]
+UNANSWERED = ("abstained", "unreadable", "error", "skipped")
+"""The outcomes without an answer, as the confusion matrix names them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -300,20 +300,24 @@ class Calibration:
     def uncorrected(self) -> list[str]:
         """Sentences on the checks whose pass rates the profile does not correct: the judge, why,
         and about how many more labels it takes."""
-        told = []
-        for check in [] if self.profile is None else self.checks:
-            cascade = self.profile.cascades.get(check.check) if self.profile else None
-            answered = [judge for judge in check.judges if judge.outcomes["answered"]]
-            rates = [(judge.model, judge.profile.rates) for judge in answered]
-            # Of a cascade, the rates are those of its judges together.
-            for model, of in [("the cascade", cascade)] if cascade else rates:
-                if of.unfit and not (check.leak or check.rubric.rule.counts):
+        if self.profile is None:
+            return []
+        sentences = []
+        for check in self.checks:
+            if check.leak or check.rubric.rule.counts:
+                continue
+            rates = [(j.model, j.profile.rates) for j in check.judges if j.outcomes["answered"]]
+            if cascade := self.profile.cascades.get(check.check):
+                # The rates are those of its judges together.
+                rates = [("the cascade", cascade)]
+            for model, of in rates:
+                if why := of.unfit:
                     more = ceil(of.missing * check.items / max(1, check.held_out))
-                    why = f"{of.unfit}; label about {more} more" if more else of.unfit
-                    told.append(
+                    why += f"; label about {more} more" if more else ""
+                    sentences.append(
                         f"{check.check}, {model}: the profile corrects no pass rates, {why}"
                     )
-        return told
+        return sentences
 
     @property
     def failed(self) -> bool:

@@ -43,7 +43,7 @@ def clustered(
     joined = _Joined(len(items))
     joined.join_equal([item.record.id for item in items])
     joined.join_equal([item.group or None for item in items])
-    first = len(sets[0]) if sets else 0
+    first = len(sets[0])
     before = joined.count(first)
     bags = [_bags(texts_of(item, rubric)) for item in items]
     joined.join_equal([frozenset(fields.items()) or None for fields in bags])
