@@ -14,10 +14,9 @@ import re
 import sys
 import traceback
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from types import TracebackType
-from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 MASK = "[secret]"
@@ -202,11 +201,6 @@ def _unraisable(fault: sys.UnraisableHookArgs) -> None:
 def in_utf8(text: str) -> str:
     """The text with each lone surrogate, which UTF-8 cannot encode, as its escape."""
     return text.encode(errors="backslashreplace").decode()
-
-
-def cells_in_utf8(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with its texts `in_utf8`."""
-    return {name: in_utf8(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
 
 
 def names_in_utf8(names: Iterable[str]) -> dict[str, str]:

@@ -16,7 +16,7 @@ from judge.errors import JudgeError, UsageError
 from judge.judgement import Judgement
 from judge.records.base import no_such_field
 from judge.records.lines import Lines
-from judge.redact import cells_in_utf8, in_utf8, names_in_utf8
+from judge.redact import in_utf8, names_in_utf8
 from judge.report import files
 from judge.run.summary import Summary
 from judge.verdict import Verdict
@@ -53,10 +53,13 @@ class Judgements(list[Judgement]):
             raise UsageError("to_pandas needs pandas: pip install pandas") from error
         if not self:  # A frame of no rows has the columns that every judgement has.
             return pandas.DataFrame(columns=[*Judgement(verdict=Verdict.ABSTAIN).columns()])
+        cells = [judgement.to_dict() for judgement in self]
         # pandas' text columns cannot hold lone surrogates.
-        cells = [cells_in_utf8(judgement.to_dict()) for judgement in self]
         names = names_in_utf8(dict.fromkeys(chain.from_iterable(cells)))
-        frame = pandas.DataFrame([{names[n]: cell for n, cell in row.items()} for row in cells])
+        frame = pandas.DataFrame(
+            {names[n]: in_utf8(c) if isinstance(c, str) else c for n, c in row.items()}
+            for row in cells
+        )
         rows = [judgement.row for judgement in self if judgement.row]
         if len(rows) == len(self):
             runs = groupby(rows, lambda row: id(row.index))

@@ -24,7 +24,7 @@ from judge.errors import UsageError, missing_extra
 from judge.judgement import Judgement, named_beside, verdict_columns
 from judge.reasons import in_short, reason_of
 from judge.records.lines import Line
-from judge.redact import cells_in_utf8, in_utf8, names_in_utf8, printable
+from judge.redact import in_utf8, names_in_utf8, printable
 from judge.report.overview import empty_summary
 from judge.run.corrected import RatesOfLines
 from judge.run.description import RunDescriptions
@@ -60,19 +60,18 @@ _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKS = re.compile(r"([\\`*_{}\[\]()#+!|~$@-])")
 
 
-def row(line: Line, judgement: Judgement) -> dict[str, Any]:
-    """One record's judgement as a flat row: cells of `_COLUMNS`, None if they are empty.
-
-    `check`, `entry`, `quote` and `reason` say why the record has its verdict, by the first of the
-    checks that decided it.
-    """
+def _details(line: Line, judgement: Judgement) -> dict[str, Any]:
+    """The cells of `_COLUMNS` that `Judgement.columns` lacks; `check`, `entry` and `quote` are of
+    the first check that decided the record."""
     last = {check.name: check.verdict for check in judgement.checks}
-    cells = {
+    first = _findings(judgement)[0]
+    return {
         "id": line.name,
-        "verdict": str(judgement.verdict),
         "original_verdict": judgement.original_verdict and str(judgement.original_verdict),
         "workflow": judgement.workflow,
-        **_findings(judgement)[0].cells,
+        "check": first.check,
+        "entry": first.entry,
+        "quote": first.quote,
         "failed": _named(last, (Verdict.FAIL,)),
         "undecided": _named(last, UNDECIDED),
         "votes": sum(len(check.votes) for check in judgement.checks),
@@ -80,10 +79,8 @@ def row(line: Line, judgement: Judgement) -> dict[str, Any]:
         "dropped": len(judgement.dropped),
         "recall": judgement.extraction and judgement.extraction.recall,
         **judgement.usage.as_json(),
-        "error": _error(judgement),
         "fingerprint": judgement.fingerprint,
     }
-    return cells_in_utf8(cells)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +148,8 @@ class _Rows:
         earlier: set[str] = set()
         for line, judgement in lines:
             earlier |= verdict_columns(line.fields)
-            told = row(line, judgement)
             ours = judgement.columns()
-            ours |= {f"judge.{name}": told[name] for name in told if name not in _IN_ROW}
+            ours |= {f"judge.{n}": cell for n, cell in _details(line, judgement).items()}
             for kinds, cells in ((self._own, line.fields), (self._ours, ours)):
                 for name, cell in cells.items():
                     kinds[name] = _both(kinds.get(name), _kind(cell))
@@ -183,10 +179,6 @@ class _Rows:
                 own, ours = json.loads(text)
                 cells = (*map(own.get, self._own), *map(ours.get, self._ours))
                 yield list(map(_cell, cells, kinds))
-
-
-_IN_ROW = ("verdict", "reason", "error")
-"""Cells of `row` that `Judgement.columns` has already."""
 
 
 def _kind(cell: object) -> str | None:
@@ -306,8 +298,7 @@ def write_junit(lines: Judged, file: IO[bytes], *, gated: bool = False) -> None:
     outcomes = _OUTCOMES | ({Verdict.ABSTAIN: _OUTCOMES[Verdict.FAIL]} if gated else {})
     suite, counts = Element("testsuite", name="judge"), Counter[str]()
     for line, judgement in lines:
-        cells = row(line, judgement)
-        name, workflow = _xml(cells["id"]), _xml(cells["workflow"] or "judge")
+        name, workflow = _xml(line.name), _xml(judgement.workflow or "judge")
         case = SubElement(suite, "testcase", name=name, classname=workflow)
         counts["tests"] += 1
         if (outcome := outcomes.get(judgement.verdict)) is not None:
@@ -315,7 +306,7 @@ def write_junit(lines: Judged, file: IO[bytes], *, gated: bool = False) -> None:
             counts[counter] += 1
             findings = _findings(judgement)
             named = [f"{f.check}: {f}" if len(findings) > 1 else str(f) for f in findings]
-            reasons = [cells["error"]] if cells["error"] else named
+            reasons = [error] if (error := _error(judgement)) else named
             word = "abstained" if judgement.verdict is Verdict.ABSTAIN else None
             checks = ", ".join(f.check for f in findings if f.check) or str(judgement.verdict)
             message = " – ".join(filter(None, [word, "; ".join(reasons)]))
@@ -356,8 +347,8 @@ def _xml(text: str) -> str:
 def write_markdown(
     lines: Judged,
     file: IO[bytes],
-    runs: RunDescriptions = RunDescriptions(),  # noqa: B008 (frozen)
-    listed: Sequence[str] = (Verdict.FAIL,),
+    runs: RunDescriptions,
+    listed: Sequence[str],
 ) -> None:
     """A summary for GitHub's step summary of these `runs`: the outcomes of the gates, the verdicts,
     mean score and answers of each check, and the first records with the `listed` verdicts."""
@@ -398,7 +389,7 @@ def _markdown(text: str | None, length: int = 300) -> str:
     return printable(_MARKS.sub(r"\\\1", escaped))
 
 
-FORMS: Mapping[str, Callable[[Judged, IO[bytes]], None]] = {
+FORMS: Mapping[str, Callable[..., None]] = {
     ".csv": write_csv,
     ".parquet": write_parquet,
     ".xlsx": write_xlsx,
