@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime
 import os
 import re
+import tomllib
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import Annotated, Literal, Self
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 SECRET_NAME = re.compile(r"key|token|secret|password|credential|authorization", re.IGNORECASE)
@@ -44,7 +44,7 @@ class ListPrice(Price):
 
 
 def price_of(spec: str, prices: Mapping[str, Price], address: str | None) -> Price | None:
-    """The price of a model: the user's, else its provider's list price (prices.yaml), else None.
+    """The price of a model: the user's, else its provider's list price (prices.toml), else None.
 
     List prices do not apply to an address other than the provider's own, nor to batches, for which
     callers must not ask. `address` is where calls go (None: to the provider, unless its
@@ -66,10 +66,10 @@ def priced_models(provider: str) -> list[str]:
 
 @cache
 def _listed() -> Mapping[str, ListPrice]:
-    text = (resources.files("judge") / "prices.yaml").read_text("utf-8")
+    text = (resources.files("judge") / "prices.toml").read_text("utf-8")
     return {
         spec: ListPrice(input=pair[0], output=pair[1], date=entry["date"], source=entry["source"])
-        for entry in yaml.safe_load(text)
+        for entry in tomllib.loads(text)["list"]
         for spec, pair in entry["models"].items()
     }
 
