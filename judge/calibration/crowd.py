@@ -177,8 +177,7 @@ class Crowd:
         for source in self.controls:
             for item in read_labels(source):
                 if not isinstance(item, LabelledItem):
-                    why = item.problem.message if item.problem else "holds no label"
-                    raise UsageError(f"{source}, line {item.line}: {why}")
+                    raise UsageError(f"{source}, line {item.line}: {item.fault}")
                 if (gold := item.reference) is not None:
                     name = in_column(item.record, self.id_column)
                     for id in (item.record.id, *([name] if name else [])):

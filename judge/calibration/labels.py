@@ -155,7 +155,7 @@ class _LabelReader:
 
     def _add(self, source: str, item: LabelledItem) -> Problem | None:
         """Add the item, or its answers to those of the same item; a problem if they are there."""
-        alike = self._places[item.record.id, item.check, item.number]
+        alike = self._places[item.key]
         earlier = [(n, self._entries[n][1]) for n in alike]
         index = _earlier(earlier, item, self._rubrics[item.check])
         if index is None:
@@ -393,11 +393,4 @@ def drawn(name: str, seed: int) -> str:
 
 def unreadable_lines(problems: Iterable[Record]) -> list[dict[str, Any]]:
     """Lines of labels that could not be read, in the form that reports have."""
-    return [
-        {
-            "source": item.source,
-            "line": item.line,
-            "message": item.problem.message if item.problem else "",
-        }
-        for item in problems
-    ]
+    return [{"source": item.source, "line": item.line, "message": item.fault} for item in problems]

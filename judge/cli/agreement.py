@@ -198,8 +198,7 @@ def _unread(report: Agreement) -> Iterator[str]:
     from judge.records.labels import without_label
 
     for item in report.problems:
-        message = item.problem.message if item.problem else "holds no label"
-        yield f"{item.source}, line {item.line}: {message}"
+        yield f"{item.source}, line {item.line}: {item.fault}"
     if (unnamed := report.unreadable - len(report.problems)) > 0:
         yield f"and {unnamed} more such lines"
     if report.blank:

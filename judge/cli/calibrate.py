@@ -211,7 +211,7 @@ def unused_labels(lines: Sequence[Record], answers: int, blank: int) -> Iterator
     """Notes on lines that could not be used, on this many answers that mean no label, and on rows
     without any."""
     for item in lines[:MAX_PROBLEMS]:
-        yield f"{item.source}:{item.line}: {item.problem.message if item.problem else ''}"
+        yield f"{item.source}:{item.line}: {item.fault}"
     if len(lines) > MAX_PROBLEMS:
         yield f"and {len(lines) - MAX_PROBLEMS} more such lines"
     if answers:

@@ -163,8 +163,7 @@ def released(
     results: dict[str, MeasuredAnswer] = {}
     for result in each_row([answers], of_row):
         if isinstance(result, Record):
-            message = result.problem.message if result.problem else "it holds no record"
-            raise UsageError(f"{answers}, line {result.line}: {message}")
+            raise UsageError(f"{answers}, line {result.line}: {result.fault}")
         results[result.id] = result
     return results
 

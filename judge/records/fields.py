@@ -11,7 +11,7 @@ from judge.records.answers import scalar_text, spelling
 from judge.records.base import LabelError as LabelError
 from judge.records.base import Problem, clip, kind_of
 from judge.records.jsonfiles import dump
-from judge.records.kinds import normalise
+from judge.records.kinds import normalise, text
 from judge.records.lists import list_in
 from judge.records.record import Record
 from judge.records.streams import RAW_LIMIT
@@ -86,12 +86,10 @@ def text_of(fields: Mapping[str, Any], key: str) -> str:
     """The text under `key`; LabelError if it is missing, empty or not a text."""
     if key not in fields:
         raise LabelError(f"field {key!r} is missing", key)
-    content = fields[key]
-    if not isinstance(content, str):
-        raise LabelError(f"field {key!r} must be a text, not {kind_of(content)}", key)
-    if not content.strip():
-        raise LabelError(f"field {key!r} is empty", key)
-    return content
+    try:
+        return text(fields[key], {})
+    except ValueError as error:
+        raise LabelError(f"field {key!r} {error}", key) from None
 
 
 def listed(content: object, field: str) -> list[Any]:

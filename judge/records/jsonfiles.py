@@ -36,7 +36,7 @@ _OVER_LINES = re.compile(rb"\s*[\[{](?:.*[\[{,])?\s*", re.DOTALL)
 _UNCLOSED = "the input ends inside this record: cut off, or a quote or bracket is not closed"
 
 
-def parse_object(data: bytes, where: str = "column") -> tuple[dict[str, Any], str]:
+def parse_object(data: bytes, where: str) -> tuple[dict[str, Any], str]:
     """The JSON object in `data`, and its text.
 
     Raises LabelError for invalid UTF-8, broken JSON (the message gives the place, in units of

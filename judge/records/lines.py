@@ -324,7 +324,7 @@ class Lines:
 def _validated(item: Record) -> tuple[Line, Judgement]:
     """A line and its judgement; ValueError says why judge cannot have written the line."""
     if item.fields is None:
-        raise ValueError(item.problem.message if item.problem else "holds no record")
+        raise ValueError(item.fault)
     content = judgement_in(item.fields)
     if not isinstance(content, dict) or "verdict" not in content:
         raise ValueError("has no verdict under 'judge'")

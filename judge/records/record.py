@@ -136,6 +136,11 @@ class Record:
         """Whether it is an object without a problem."""
         return self.fields is not None and self.problem is None
 
+    @property
+    def fault(self) -> str:
+        """Why it cannot be judged; "" if it can."""
+        return self.problem.message if self.problem else ""
+
     def of_kind(
         self, kind: str | None = None, ids: SeenIds | None = None, *, default: str | None = None
     ) -> Record:
@@ -326,15 +331,16 @@ class Record:
 
         `email`: no such field; `text in email`: it is empty; `text in photo (image not shown)`.
         """
-        return tuple(lack for name in names if (lack := self._lack(name)) is not None)
-
-    def _lack(self, name: str) -> str | None:
-        if name in self.texts or self._lists(name):
-            return None
-        if not self.has(name):
-            return name
-        omitted = ", ".join(self.texts.shown(name).omitted)
-        return f"text in {name}" + (f" ({omitted} not shown)" if omitted else "")
+        lacking = []
+        for name in names:
+            if name in self.texts or self._lists(name):
+                continue
+            if not self.has(name):
+                lacking.append(name)
+                continue
+            omitted = ", ".join(self.texts.shown(name).omitted)
+            lacking.append(f"text in {name}" + (f" ({omitted} not shown)" if omitted else ""))
+        return tuple(lacking)
 
     def has(self, name: str) -> bool:
         """Whether the record has this field, even if empty or ambiguous."""

@@ -107,19 +107,16 @@ class Input:
 
     def cut_off(self, error: Exception) -> Record:
         """The item that says why the input broke off."""
-        return self.bad(self.line + 1, f"{_why_broken(error)}: the rest of the input is lost")
-
-
-def _why_broken(error: Exception) -> str:
-    if isinstance(error, EOFError):
-        return "the compressed stream is cut off"
-    if isinstance(error, gzip.BadGzipFile | zlib.error | ZstdError):
-        # Checked only at the end of a block, after its text was passed on.
-        message = f"damaged ({error}), records before this one may be wrong too"
-        return f"the compressed stream is {message}"
-    if isinstance(error, OSError):
-        return f"the input cannot be read further: {error.strerror}"
-    return str(error)
+        why = str(error)
+        if isinstance(error, EOFError):
+            why = "the compressed stream is cut off"
+        elif isinstance(error, gzip.BadGzipFile | zlib.error | ZstdError):
+            # Checked only at the end of a block, after its text was passed on.
+            why = f"the compressed stream is damaged ({error}), "
+            why += "records before this one may be wrong too"
+        elif isinstance(error, OSError):
+            why = f"the input cannot be read further: {error.strerror}"
+        return self.bad(self.line + 1, f"{why}: the rest of the input is lost")
 
 
 def unpacked(stream: io.BufferedReader, name: str, suffix: str) -> Stream:

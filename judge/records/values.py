@@ -42,25 +42,23 @@ def from_memory(records: Iterable[object]) -> Iterator[Record]:
     as it is. Anything else, cyclic nesting, and what JSON would lose gives a record with a problem.
     """
     for number, record in enumerate(records, 1):
-        if isinstance(record, Record):
-            yield record
-            continue
-        if isinstance(record, str) or _is_missing(record):
-            yield Record(_SOURCE, number, {"text": as_json(record)})
-            continue
-        try:
-            fields = as_json(record)
-        except RecursionError:
-            yield Record(_SOURCE, number, None, "", Problem("the record is nested too deep"))
-            continue
-        except _NoJSONError as error:
-            yield Record(_SOURCE, number, None, clip(record), Problem(str(error)))
-            continue
+        yield record if isinstance(record, Record) else _record(number, record)
+
+
+def _record(number: int, content: object) -> Record:
+    if isinstance(content, str) or _is_missing(content):
+        return Record(_SOURCE, number, {"text": as_json(content)})
+    try:
+        fields = as_json(content)
+    except RecursionError:
+        return Record(_SOURCE, number, None, "", Problem("the record is nested too deep"))
+    except _NoJSONError as error:
+        problem = str(error)
+    else:
         if isinstance(fields, dict):
-            yield Record(_SOURCE, number, fields)
-        else:
-            message = f"a record is a mapping of fields, and this is {type(record).__name__}"
-            yield Record(_SOURCE, number, None, clip(record), Problem(message))
+            return Record(_SOURCE, number, fields)
+        problem = f"a record is a mapping of fields, and this is {type(content).__name__}"
+    return Record(_SOURCE, number, None, clip(content), Problem(problem))
 
 
 class _NoJSONError(Exception):

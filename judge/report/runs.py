@@ -140,7 +140,7 @@ def read_run(source: str, first: Run | None = None) -> Run:
     for item in read(source):
         where = f"{source}, line {item.line}"
         if item.fields is None:
-            raise UsageError(f"{where}: {item.problem.message if item.problem else 'no record'}")
+            raise UsageError(f"{where}: {item.fault}")
         if (line := Line.of(item.fields)) is None:
             hint = "name outputs of judge evaluate, score or validate"
             raise UsageError(f"{where}: field 'judge' holds no verdict of judge: {hint}")

@@ -70,8 +70,7 @@ class AnswerFile:
         whole = self.path.read_bytes().count(b"\n")
         for item in OwnByFields(None, self.path.parent).read(items):
             if not isinstance(item, LabelledItem) and item.line <= whole:
-                why = item.problem.message if item.problem else "holds no labels"
-                message = f"{self.path}, line {item.line}: {why}: name another file with -o"
+                message = f"{self.path}, line {item.line}: {item.fault}: name another file with -o"
                 raise UsageError(message)
 
     @property

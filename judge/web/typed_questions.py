@@ -188,7 +188,7 @@ class Decider:
         rubric = judge.rubric
         fields = state if isinstance(state, dict) else {_only_field(rubric): state}
         record = _record_of(fields, judged=bool(rubric.kinds))
-        problem = record.problem.message if record.problem else lack(rubric, record)
+        problem = record.fault or lack(rubric, record)
         if problem is not None:
             raise Unanswerable((STATE,), f"{name}: {problem}")
         return record

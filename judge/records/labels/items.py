@@ -79,6 +79,11 @@ class LabelledItem:
         return self.written.get(answer, answer)
 
     @property
+    def key(self) -> tuple[str, str, int]:
+        """What the question is about: record, check and entry."""
+        return self.record.id, self.check, self.number
+
+    @property
     def cluster(self) -> str:
         """The name shared by items that are never split between fitting and reporting: the group,
         else the record (`judge.calibration.split` gives every item its group)."""
@@ -207,8 +212,7 @@ class LabelSet:
 
     def _refuse_repeated(self, item: LabelledItem) -> None:
         """Raise LabelError if an earlier line has another gold answer, or one of the annotators."""
-        key = (item.record.id, item.check, item.number)
-        first, by_annotator = self._held.get(key, (item, {}))
+        first, by_annotator = self._held.get(item.key, (item, {}))
         if len({*_golds(first, item)}) > 1:
             message = f"field 'gold' differs from line {first.record.line} of this item"
             raise LabelError(message, "gold")
@@ -217,8 +221,7 @@ class LabelSet:
             raise LabelError(f"{message} on an earlier line already", "annotator")
 
     def _hold(self, item: LabelledItem) -> None:
-        key = (item.record.id, item.check, item.number)
-        first, by_annotator = self._held.setdefault(key, (item, {}))
+        first, by_annotator = self._held.setdefault(item.key, (item, {}))
         by_annotator |= {annotation.annotator: annotation for annotation in item.annotations}
         golds = _golds(first, item)
         gold = golds[0] if golds else first.gold or item.gold
@@ -227,7 +230,7 @@ class LabelSet:
         spelt = {**item.written, **first.written}
         weight = first.weight_beside(item)
         joined = replace(first, gold=gold, slices=slices, rows=rows, written=spelt, weight=weight)
-        self._held[key] = joined, by_annotator
+        self._held[item.key] = joined, by_annotator
 
 
 def _golds(*items: LabelledItem) -> list[str]:

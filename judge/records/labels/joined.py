@@ -57,7 +57,9 @@ def _labels(
     heads = ",".join((id or "id", *columns))
     places: dict[str, int] = {}
     for row in read(sheet):
-        fields, place = _fields(row), f"--labels {sheet}, line {row.line}"
+        if row.fields is None:
+            raise UsageError(f"--labels {row.source}, line {row.line}: {row.fault}")
+        fields, place = row.fields, f"--labels {sheet}, line {row.line}"
         own_id_column = key_for(fields, id or "")
         names = [key for key in fields if key == own_id_column or normalise(key) in _IDS]
         if not names:
@@ -112,13 +114,6 @@ def _records(
             seen[name] = place
         answer = labels.get(name or "")
         yield replace(record, fields=fields | {"labels": {UNNAMED: answer}})
-
-
-def _fields(row: Record) -> Mapping[str, Any]:
-    if row.fields is None:
-        why = row.problem.message if row.problem else "holds no row"
-        raise UsageError(f"--labels {row.source}, line {row.line}: {why}")
-    return row.fields
 
 
 def _text(content: object, field: str, place: str) -> str:

@@ -162,7 +162,7 @@ class LabelTable(LabelSet):
 
     def _refuse_other_record(self, item: LabelledItem) -> None:
         """Raise LabelError if an earlier record with this name has other fields."""
-        first, _ = self._held.get((item.record.id, item.check, item.number), (item, {}))
+        first, _ = self._held.get(item.key, (item, {}))
         if self.form is TABLE and first.record.fields != item.record.fields:
             place = f"already on line {first.record.line}, with other fields"
             message = f"item {clip(item.record.id)} was {place}: name the column of ids with --id"
