@@ -44,13 +44,13 @@ def in_short(check: Check) -> str:
     if None not in verdicts and (undecided or check.verdict is Verdict.FAIL):
         count = sum(verdict is check.verdict for verdict in verdicts.values())
         return f"{count} of {len(verdicts)} {'undecided' if undecided else 'failed'}"
-    if check.reason:
-        return check.reason
     graded, panel = bool(check.counted), [vote for vote in check.votes if vote.part == "panel"]
     cast = Counter(vote.counted_as(graded=graded).get(None, (vote.verdict, None)) for vote in panel)
     if undecided and len(cast) > 1:
-        counts = (f"{n} {answer or verdict}" for (verdict, answer), n in cast.items())
-        return f"undecided ({', '.join(counts)})"
+        counts = ", ".join(f"{n} {answer or verdict}" for (verdict, answer), n in cast.items())
+        return f"undecided ({'; '.join(filter(None, (counts, check.reason)))})"
+    if check.reason:
+        return check.reason
     if answer := check.answer if check.score is None else f"score {check.score:.4g}":
         return f"{check.verdict} ({answer})"
     evidence = check.supporting_evidence()

@@ -7,6 +7,7 @@ from typing import Any
 
 from judge.api import Judgement, avalidate, validate
 from judge.errors import JudgeError, Undecided, UsageError
+from judge.records.words import is_blank
 from judge.verdict import Verdict
 
 
@@ -53,7 +54,7 @@ def _record(text: str | float | Mapping[str, Any]) -> str | Mapping[str, Any]:
     if not isinstance(text, str | int | float) or text != text:
         raise UsageError(f"text: give a text, a number or a record, not {type(text).__name__}")
     text = str(text)
-    if not any(character.isprintable() and character != " " for character in text):
+    if is_blank(text):
         raise UsageError("text: is empty, so there is nothing to judge")
     return text
 

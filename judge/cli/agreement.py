@@ -204,7 +204,7 @@ def _unread(report: Agreement) -> Iterator[str]:
     if report.blank:
         yield without_label(report.blank)
     if report.no_label:
-        yield f"{no_label(report.no_label)}, left out"
+        yield f"{no_label(report.no_label)}, left out; --answers counts such a word as an answer"
 
 
 def _about_annotators(report: Agreement, *, controlled: bool) -> Iterator[str]:

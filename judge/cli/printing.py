@@ -115,7 +115,7 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 def no_label(number: int) -> str:
     """The message for answers that mean no label."""
-    return f"no label (NULL, NA, - and the like): {counted(number, 'answer')}"
+    return f"no label (none, NULL, NA, - and the like): {counted(number, 'answer')}"
 
 
 def shortened(text: str, length: int) -> str:

@@ -78,7 +78,7 @@ def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: b
     summary, repair = report.summary, settings.repair
     _print_counts(summary, repair=repair, all_tables=all_tables)
     lines = [*_rates(summary, repair), *_answered(summary)]
-    for name, panel in summary.panels.items():
+    for name, panel in sorted(summary.votes.items()):
         lines += [f"{name}: {text}" for text in panel.findings(None if all_tables else _PAIRS)]
     if report.finished:
         lines += map(str, report.outcomes)

@@ -14,6 +14,7 @@ from judge.errors import UsageError
 from judge.records.base import LabelError, clip, keys_of, kind_of
 from judge.records.base import normalise as normalise
 from judge.records.text import shown
+from judge.records.words import is_blank
 
 MAX_TEXT = 4_000_000
 """Most characters of a typed field: about a million tokens, more than a model can read."""
@@ -99,7 +100,7 @@ def text(content: object, typed: Mapping[str, Any]) -> str:
     """Accepts a text, unchanged."""
     if not isinstance(content, str):
         raise ValueError(f"must be a text, not {kind_of(content)}")
-    if not content.strip():
+    if is_blank(content):
         raise ValueError("is empty")
     return content
 
@@ -126,7 +127,7 @@ def names(content: object, typed: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _blank(content: object) -> bool:
-    return content is None or content == [] or (isinstance(content, str) and not content.strip())
+    return content is None or content == [] or (isinstance(content, str) and is_blank(content))
 
 
 _LABELS = re.compile(

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from judge.records.lists import list_in
 from judge.records.media import data_url, legible, medium
 from judge.records.names import plain_name
+from judge.records.words import is_blank
 
 MAX_DEPTH_SHOWN = 40
 """Most levels of lists and objects that are shown."""
@@ -81,7 +82,7 @@ def shown(content: object) -> Shown:
         text = _scalar(content)
         if omission := data_url(text):
             return Shown("", "", (omission,))
-        return Shown(text, text) if text.strip() else Shown("", "")
+        return Shown("", "") if is_blank(text) else Shown(text, text)
     writer = _Writer()
     writer.write("", content, 0)
     omitted = tuple(writer.omitted)
@@ -177,7 +178,7 @@ class _Writer:
         elif isinstance(content, _Note):
             self.readable |= isinstance(content, _Bare)
             self._line(depth, f"{lead} {content}".lstrip())
-        elif text.strip():
+        elif not is_blank(text):
             self.readable = True
             self.strings.append(text)
             lines = text.splitlines()

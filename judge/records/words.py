@@ -78,6 +78,14 @@ _JOINERS = {0x200C: None, 0x200D: None}
 """Invisible too, but inside of words of Persian, Hindi and others they change a letter's form."""
 
 
+_VISIBLE = re.compile(rf"[^\s\0-\x1f\x7f-\x9f{''.join(map(chr, [*UNSEEN, *_JOINERS]))}]")
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text has only spaces, control characters and invisible ones."""
+    return _VISIBLE.search(text) is None
+
+
 def words_of(text: str) -> list[str]:
     """The words of a text, without case, punctuation and spaces; the text itself if it has none."""
     folded = normalize("NFKC", text.translate(UNSEEN | _JOINERS)).casefold()

@@ -57,7 +57,8 @@ class PanelVotes:
     answers of each kind (`pass` and `fail`, or labels, or scores), `passed` the units that it
     passed; `totals` are the sums of its scores. `further` counts the votes after the first of a
     unit put to several judges; `idle` those of them that changed nothing, since the first alone
-    gives the same outcome.
+    gives the same outcome. `repeated` counts the units on which one judge decided more than once,
+    `flipped` those of them on which it did not always say the same.
     """
 
     scale: bool = False
@@ -68,6 +69,8 @@ class PanelVotes:
     totals: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     further: int = 0
     idle: int = 0
+    repeated: int = 0
+    flipped: int = 0
     _pairs: dict[tuple[str, str], RaterPair] = field(default_factory=dict)
 
     def add(self, check: Check, votes: Sequence[Vote], line: Line) -> None:
@@ -84,12 +87,13 @@ class PanelVotes:
             self.units += 1
             if several:
                 self._count(check, cast)
+            self._repeat(cast)
             self._compare(cast, copies)
 
     def add_alone(
         self, check: Mapping[str, Any], vote: Mapping[str, Any], answer: Mapping[str, Any]
     ) -> None:
-        """Count the vote of the only judge of a check of an output line, with its only answer."""
+        """Count the only vote of a check of an output line, with its only answer."""
         self.scale = self.scale or "score" in check
         verdict = str(answer["verdict"])
         named = answer.get("answer") if self.scale or "counted" in check else None
@@ -100,6 +104,15 @@ class PanelVotes:
     def by_several(self) -> bool:
         """Whether several judges were asked about the same unit."""
         return bool(self.further or self._pairs)
+
+    def _repeat(self, cast: Sequence[_Cast]) -> None:
+        said: dict[str, list[tuple[str, str | None]]] = defaultdict(list)
+        for vote in cast:
+            if vote.verdict in SETTLED:
+                said[vote.model].append((vote.verdict, vote.answer))
+        again = [opinions for opinions in said.values() if len(opinions) > 1]
+        self.repeated += bool(again)
+        self.flipped += any(len({*opinions}) > 1 for opinions in again)
 
     def _count(self, check: Check, cast: Sequence[_Cast]) -> None:
         opinions = [(vote.verdict, vote.answer) for vote in cast]
@@ -192,6 +205,8 @@ class PanelVotes:
         if [*everywhere] != self.pairs:
             some = ", ".join(judge for judge in self.asked if self.asked[judge] < self.units)
             yield f"not asked everywhere, so without kappa: {some} (see --all-votes)"
+        if self.repeated:
+            yield f"asked again, a judge says something else in {self.flipped} of {self.repeated}"
         if self.further:
             count = f"{self.idle} of {self.further} further votes changed nothing"
             yield f"{count}: the first alone says the same"
@@ -220,6 +235,8 @@ class PanelVotes:
             "pairs": [plain(pair) for pair in self.pairs],
             "further_votes": self.further,
             "changed_nothing": self.idle,
+            "repeated": self.repeated,
+            "flipped": self.flipped,
             "effective_votes": effective
             and {"of": effective[0], "at_least": round(effective[1], 3)},
         }
@@ -232,8 +249,8 @@ def count_votes(panels: dict[str, PanelVotes], line: Line) -> None:
         # The cheap judge of a cascade is not part of the panel.
         cast = [vote for vote in content["votes"] if "part" not in vote]
         evidence: Sequence[Any] = (cast[0].get("evidence") or ()) if cast else ()
-        if len({vote["model"] for vote in cast}) == len(evidence) == 1:
-            # Not validated: most runs have one judge, and a run may have a million lines.
+        if len(cast) == len(evidence) == 1:
+            # Not validated: most runs have one vote, and a run may have a million lines.
             panels[name].add_alone(content, cast[0], evidence[0])
         elif cast and (check := read_check(content)):
             panels[name].add(check, [v for v in check.votes if v.part == "panel"], line)

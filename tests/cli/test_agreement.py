@@ -132,7 +132,8 @@ def test_what_stands_for_no_label_is_none_and_counted(typed: Typed, none: str) -
     (typed.folder / "t.csv").write_text(TABLE.format(none))
     code, out, told = typed.text("agreement", "t.csv")
     assert code == 0
-    assert told == "judge: no label (NULL, NA, - and the like): 1 answer, left out\n"
+    noted = "judge: no label (none, NULL, NA, - and the like): 1 answer, left out"
+    assert told == f"{noted}; --answers counts such a word as an answer\n"
     (typed.folder / "empty.csv").write_text(TABLE.format(""))
     assert typed.text("agreement", "empty.csv") == (0, out, "")
     # Classes with their counts.

@@ -345,7 +345,7 @@ def test_calibrate_reads_labels_in_any_spelling(
     (check,) = report["checks"]
     assert (check["with_reference"], report["no_label"]) == (2, left_out)
     assert check["judges"][0]["uncalibrated"]["accuracy"]["value"] == 1.0
-    assert b"no label (NULL, NA, - and the like): 2 answers, left out" in done.stderr
+    assert b"no label (none, NULL, NA, - and the like): 2 answers, left out" in done.stderr
 
 
 def test_the_mean_recall_of_extractions_is_told_over_records_and_over_values(typed: Typed) -> None:

@@ -106,6 +106,27 @@ def test_judges_that_never_answer_or_never_differ_are_not_counted_as_independent
     assert "2 judges count for about 1.7 independent votes or more" in words
 
 
+@pytest.mark.parametrize("more", [(), ("-m", "scripted:b.yaml")])
+def test_a_judge_that_does_not_repeat_itself_is_told(typed: Typed, more: tuple[str, ...]) -> None:
+    """Of r0 to r3 the first vote is said again, of r0 not by the third, of r1 not by the second; of
+    r2 the others are unreadable, so nothing is said again."""
+    replies: list[dict[str, Any]] = [
+        {"when": {"id": "r0", "vote": 2}, "reply": answer("no")},
+        {"when": {"id": "r1", "vote": 1}, "reply": answer("no")},
+        {"when": {"id": "r2", "vote": 1}, "text": "no reply"},
+        {"when": {"id": "r2", "vote": 2}, "text": "no reply"},
+        {"reply": answer("yes")},
+    ]
+    typed.script("a.yaml", replies)
+    run = (*ASK, *more, "--limit", "4", "--votes", "3")
+    words = " ".join(typed.text(*run, "--all-votes", "-o", "o.jsonl")[2].split())
+    of = 4 if more else 3  # b repeats itself.
+    assert f"question: asked again, a judge says something else in 2 of {of}" in words
+    assert ("further votes changed nothing" in words) == bool(more)
+    once = " ".join(typed.text(*ASK, *more, "--limit", "4", "-o", "p.jsonl")[2].split())
+    assert "asked again" not in once
+
+
 def test_labels_and_scores_of_judges(typed: Typed) -> None:
     for name, words in (("a", "123"), ("b", "133")):
         replies = [{"when": {"id": f"r{n}"}, "reply": answer(word)} for n, word in enumerate(words)]
@@ -153,6 +174,14 @@ def test_a_model_named_twice_would_outvote_the_others_by_one_reply(typed: Typed)
     code, out, told = typed.text(*TWO, "-m", "scripted:a.yaml")
     assert (code, out) == (2, "")
     assert "scripted:a.yaml is named twice; --votes 2 asks each model twice" in told
+
+
+def test_a_lost_vote_is_counted_beside_those_that_disagree(typed: Typed) -> None:
+    typed.script("e.yaml", [{"text": "no reply"}])
+    told = " ".join(typed.text(*TWO, "-m", "scripted:e.yaml", "-o", "o.jsonl")[2].split())
+    assert "r4 question: undecided (1 pass, 1 fail, 1 unreadable; invalid: Invalid JSON" in told
+    assert typed("export", "o.jsonl", "-o", "o.xml").returncode == 0
+    assert "undecided (1 pass, 1 fail, 1 unreadable; invalid" in typed.read("o.xml").decode()
 
 
 def test_a_single_judge_is_told_as_before(typed: Typed) -> None:

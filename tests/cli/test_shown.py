@@ -124,6 +124,7 @@ EMPTY: list[dict[str, Any]] = [
     {"id": "a"},
     {"id": "b", "label": "yes"},
     {"text": ""},
+    {"text": "\u200b\u200e \ufeff"},
     {"text": [None, ""]},
     {"text": {"a": []}},
     {"text": [PHOTO]},

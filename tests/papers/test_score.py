@@ -215,7 +215,7 @@ def test_what_stands_for_no_answer_is_none(typed: Typed) -> None:
     code, _, told = typed.text(*words)
     assert code == 0
     assert told == (
-        "judge: no label (NULL, NA, - and the like): 2 answers, counted as unreadable\n"
+        "judge: no label (none, NULL, NA, - and the like): 2 answers, counted as unreadable\n"
     )
 
 

@@ -253,7 +253,18 @@ def test_the_entries_of_other_lists_are_no_turns() -> None:
     [
         *[
             (empty, ())
-            for empty in ("", " \n", [], {}, None, ["", " "], [{}, None], {"a": {"b": []}})
+            for empty in (
+                "",
+                " \n",
+                "\u200b\ufeff",
+                ["\u00ad\u2060\0"],
+                [],
+                {},
+                None,
+                ["", " "],
+                [{}, None],
+                {"a": {"b": []}},
+            )
         ],
         ([{"role": "assistant", "content": ""}], ()),
         (float("nan"), ()),
