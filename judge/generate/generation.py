@@ -95,7 +95,7 @@ def plan_generation(
     task = Generation(job, resources, generator, options)
 
     async def calls_of(draft: Record, calls: PlannedCalls) -> None:
-        await task.written(draft, calls.work)
+        await task.step(draft, calls.work)
 
     return plan_items(task.items(), calls_of, resources.models)
 
@@ -270,29 +270,22 @@ class Generation(Task):
             )
         return self.bound
 
-    async def written(
-        self, draft: Record, work_of: Callable[[Record, Context], Work] = Work
-    ) -> tuple[Work, dict[str, Any], Judgement]:
-        """Take a draft through the workflow; returns the work, the record's fields, and the
-        judgement with the draft's outcome."""
-        work = work_of(draft, self.bound.context)
+    async def step(self, record: Record, work_of: Callable[[Record, Context], Work] = Work) -> Line:
+        """Take a draft through the workflow; returns the line with the draft's outcome."""
+        work = work_of(record, self.bound.context)
         work.rounds = work.context.rounds
         result = await self.bound.workflow.once(work)
         lost = self.generator.lost(work, result.judgement)
         stage, cause = lost or (None, None)
-        came = DraftOutcome(draft=draft.content_hash, stage=stage, cause=cause)
+        came = DraftOutcome(draft=record.content_hash, stage=stage, cause=cause)
         bound = self.bound
         update: dict[str, Any] = {"workflow": bound.name, "fingerprint": bound.fingerprint}
         update["generated"] = came
         if lost is not None and (not work.written or result.judgement.verdict is Verdict.PASS):
             note = work.notes[-1] if work.notes else f"{stage}: {cause}"
             update |= {"verdict": Verdict.FAIL, "reason": note}
-        fields = work.record.with_changes(result.changes)
-        return work, fields, result.judgement.model_copy(update=update)
-
-    async def step(self, record: Record) -> Line:
-        _, fields, judgement = await self.written(record)
-        return written(fields, judgement.as_json())
+        judgement = result.judgement.model_copy(update=update)
+        return written(work.record.with_changes(result.changes), judgement.as_json())
 
     def failed(
         self, record: Record, kind: str, message: str, unfinished: Unfinished | None

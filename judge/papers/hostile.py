@@ -76,41 +76,39 @@ def items(sources: Sequence[str], choices: Choices) -> Iterator[Record]:
     """An item for each record and prompt, of the suite or of the user's own records; a clean record
     comes before its first injected one."""
 
-    def of_case(case: Case, line: Record, row: str, *, clean: bool) -> Iterator[Record]:
+    def of_case(case: Case, line: Record, row: str) -> Iterator[Record]:
         fields = {
             "check": case.check,
-            "attack": CLEAN if clean else case.family,
+            "attack": case.family,
             "wanted": case.wanted,
             "field": case.field,
-            "injection": None if clean else case.injection,
-            "record": case.twin if clean else case.injected,
+            "injection": case.injection or None,
+            "record": case.injected,
         }
-        key = case.carrier if clean else case.id
         for prompt in choices.conditions:
-            yield asked(line, prompt, fields, row=row, key=key)
+            yield asked(line, prompt, fields, row=row, key=case.id)
 
     def of_row(row: Record) -> Iterator[Record]:
         for place, rubric in enumerate(choices.tasks.values()):
-            for case, clean in _beside_clean(cases_of(row, rubric, row.line + place)):
+            for case in _beside_clean(cases_of(row, rubric, row.line + place)):
                 # Rubrics share the record: they are no records more.
-                yield from of_case(case, row, row.id, clean=clean)
+                yield from of_case(case, row, row.id)
 
     if sources:
         yield from each_row(sources, of_row, columns=choices.columns)
         return
-    for number, (case, clean) in enumerate(_beside_clean(cases(choices.tasks)), 1):
-        yield from of_case(case, Record("the suite", number, {}), case.carrier, clean=clean)
+    for number, case in enumerate(_beside_clean(cases(choices.tasks)), 1):
+        yield from of_case(case, Record("the suite", number, {}), case.carrier)
 
 
-def _beside_clean(cases: Iterable[Case]) -> Iterator[tuple[Case, bool]]:
-    """Each case with False; before the first one on a record, the same case with True, for the
-    clean record."""
+def _beside_clean(cases: Iterable[Case]) -> Iterator[Case]:
+    """The cases; before the first one on a record, that of the clean record."""
     names: set[str] = set()
     for case in cases:
         if case.carrier not in names:
             names.add(case.carrier)
-            yield case, True
-        yield case, False
+            yield replace(case, id=case.carrier, family=CLEAN, injection="", injected=case.twin)
+        yield case
 
 
 async def ask(fields: Fields, model: MeasuredModel) -> str:
