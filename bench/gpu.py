@@ -27,7 +27,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import math
 import os
 import resource
 import shlex
@@ -47,6 +46,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import numpy as np
 from material import VALUES, story, write_stories
 
 from judge.backends import factory
@@ -201,18 +201,13 @@ async def _states(spec: str, prompts: Sequence[str], at_once: int) -> list[Seque
 
 def apart(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> str:
     """The cosines of pairs of vectors, their lengths, and the largest difference of a number."""
-    pairs = list(zip(ours, theirs, strict=True))
-    dots = [sum(x * y for x, y in zip(a, b, strict=True)) for a, b in pairs]
-    cosines = [
-        dot / math.hypot(*a) / math.hypot(*b) for dot, (a, b) in zip(dots, pairs, strict=True)
-    ]
-    ratios = [math.hypot(*b) / math.hypot(*a) for a, b in pairs]
-    far = [max(abs(x - y) for x, y in zip(a, b, strict=True)) for a, b in pairs]
-    largest = max(abs(x) for a in ours for x in a)
+    a, b = np.array(ours), np.array(theirs)
+    lengths, others = np.linalg.norm(a, axis=1), np.linalg.norm(b, axis=1)
+    cosines, ratios = (a * b).sum(axis=1) / lengths / others, others / lengths
     return (
-        f"cosine {mean(cosines):.5f} on average, {min(cosines):.5f} at least; length "
-        f"{min(ratios):.4f} to {max(ratios):.4f} times; numbers {max(far):.4f} apart at most, "
-        f"the largest is {largest:.2f} ({len(pairs)} vectors of {len(ours[0])})"
+        f"cosine {cosines.mean():.5f} on average, {cosines.min():.5f} at least; length "
+        f"{ratios.min():.4f} to {ratios.max():.4f} times; numbers {np.abs(a - b).max():.4f} apart "
+        f"at most, the largest is {np.abs(a).max():.2f} ({len(a)} vectors of {len(a[0])})"
     )
 
 

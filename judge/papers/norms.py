@@ -5,15 +5,14 @@ Each line {country, subcategory, norms} gives nine situations, three for each la
 rule of thumb, a story and an explanation of it. For a neutral situation the norm is of a country in
 another Inglehart-Welzel cluster, and of the same subcategory if such a line has it.
 
-    composing -> form -> relevance -> derivation -> abstraction -> regrouping
-       ^----------+---------+   at most `--rounds` times, everything written anew
+    composing <-> examination -> acceptance -> regrouping
 
-Form is checked by counting; the other checks are those of graphs/norm.py. All are asked, so that a
-person may overrule one of them. In the authors' corrected release (`--normad-release corrected`) a
-neutral situation is the other country's, whose background must entail the rule and, alone, leave
-the story open: a situation that fails one of these checks is written anew, too. Deviations: the
-paper names no norm to the writer, which sees all of them; and it has no check of the form that its
-prompt asks for.
+At most `--rounds` times everything is written anew. The form is examined by counting; the other
+checks are those of graphs/norm.py. All are asked, so that a person may overrule one of them. In the
+authors' corrected release (`--normad-release corrected`) a neutral situation is the other
+country's, whose background must entail the rule and, alone, leave the story open: a situation that
+fails one of these checks is written anew, too. Deviations: the paper names no norm to the writer,
+which sees all of them; and it has no check of the form that its prompt asks for.
 """
 
 from __future__ import annotations
@@ -188,12 +187,15 @@ def _corrected(work: Work) -> bool:
     return release == "corrected" and work.record.label == "neutral"
 
 
-async def form(state: State) -> None:
-    """Check by counting: at most five sentences, a closing question, no country named (A.1)."""
+async def examination(state: State) -> None:
+    """Check the form by counting: at most five sentences, a closing question, no country named
+    (A.1). Then: does the story revolve around the rule of thumb (neutral: it must not)?"""
     work = state["work"]
     problem = form_problem(work.record)
     verdict = Verdict.FAIL if problem else Verdict.PASS
     work.keep(Check(name="form", by="counting", verdict=verdict, round=work.round, reason=problem))
+    if not problem:
+        await work.check("relevance")
 
 
 def form_problem(record: Record) -> str | None:
@@ -220,20 +222,13 @@ def _countries(own: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.IGNORECASE)
 
 
-async def relevance(state: State) -> None:
-    """Does the story revolve around the rule of thumb (neutral: it must not)?"""
-    await state["work"].check("relevance")
-
-
-async def derivation(state: State) -> None:
-    """Is the rule entailed by the background (neutral: it must not be)? Check 1 of section 4.2."""
-    await state["work"].check("derivation")
-
-
-async def abstraction(state: State) -> None:
-    """Is the value an abstraction of the rule? Check 2 of section 4.2; then the user's own."""
-    await state["work"].check("abstraction")
-    await state["work"].additional()
+async def acceptance(state: State) -> None:
+    """Is the rule entailed by the background (neutral: it must not be), and the value an
+    abstraction of the rule? Checks 1 and 2 of section 4.2; then the user's own."""
+    work = state["work"]
+    for name in ASKED_ONCE:
+        await work.check(name)
+    await work.additional()
 
 
 async def regrouping(state: State) -> None:
@@ -262,36 +257,29 @@ def _after_composing(state: State) -> str:
     work = state["work"]
     if not work.written:
         return END
-    return "derivation" if work.notes else "form"
+    return "acceptance" if work.notes else "examination"
 
 
-def _after(name: str, following: str) -> Any:
-    def route(state: State) -> str:
-        work = state["work"]
-        if work.failed(name) and work.round <= work.rounds:
-            return "composing"
-        return END if work.failed(name) and name == "form" else following
-
-    return route
+def _after_examination(state: State) -> str:
+    work = state["work"]
+    if any(map(work.failed, EXAMINED)) and work.round <= work.rounds:
+        return "composing"
+    return END if work.failed("form") else "acceptance"
 
 
-def _after_abstraction(state: State) -> str:
+def _after_acceptance(state: State) -> str:
     work = state["work"]
     again = _corrected(work) and any(map(work.failed, CORRECTED)) and work.round <= work.rounds
     return "composing" if again else "regrouping"
 
 
 _builder = StateGraph(State)
-for _node in (composing, form, relevance, derivation, abstraction, regrouping):
+for _node in (composing, examination, acceptance, regrouping):
     _builder.add_node(_node.__name__, _node)
 _builder.add_edge(START, "composing")
-_builder.add_conditional_edges("composing", _after_composing, ["form", "derivation", END])
-_builder.add_conditional_edges("form", _after("form", "relevance"), ["composing", "relevance", END])
-_builder.add_conditional_edges(
-    "relevance", _after("relevance", "derivation"), ["composing", "derivation"]
-)
-_builder.add_edge("derivation", "abstraction")
-_builder.add_conditional_edges("abstraction", _after_abstraction, ["composing", "regrouping"])
+_builder.add_conditional_edges("composing", _after_composing, ["examination", "acceptance", END])
+_builder.add_conditional_edges("examination", _after_examination, ["composing", "acceptance", END])
+_builder.add_conditional_edges("acceptance", _after_acceptance, ["composing", "regrouping"])
 _builder.add_edge("regrouping", END)
 
 generator = Generator(
