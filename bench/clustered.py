@@ -25,6 +25,7 @@ from judge.stats.corrected_rate import CONTRADICTED, Corrected, rogan_gladen
 from judge.verdict import AnswerOutcome, Verdict
 
 PROMISED = 0.9
+FEWEST_ANSWERS = 0.1
 
 
 def fields(kind: str, cluster: int, number: int) -> dict[str, str]:
@@ -166,21 +167,32 @@ SUBJECT = Record("bench", 1, {"text": "a text"})
 WORDS, VERDICTS = {True: "yes", False: "no"}, {True: Verdict.PASS, False: Verdict.FAIL}
 
 
-class Held:
-    """How many of the intervals given contain the true rate, and their mean width."""
+@dataclass
+class Covered:
+    """How many intervals contain the true rate, of how many that were given, and the sum of their
+    widths. A refusal because the two samples contradict each other counts as given."""
 
-    def __init__(self) -> None:
-        self.held = self.given = 0
-        self.width = 0.0
+    held: int = 0
+    given: int = 0
+    refused: int = 0
+    width: float = 0.0
 
-    def add(self, found: Corrected, truth: float) -> None:
+    def add(self, found: Corrected, truth: float, times: int = 1) -> None:
         low, high = found.estimate.low, found.estimate.high
         if low is not None and high is not None:
-            self.given += 1
-            self.held += low <= truth <= high
-            self.width += high - low
+            self.given += times
+            self.held += times * (low <= truth <= high)
+            self.width += times * (high - low)
         elif found.reason and found.reason.startswith(CONTRADICTED):
-            self.given += 1
+            self.given += times
+        else:
+            self.refused += times
+
+    @property
+    def share(self) -> float | None:
+        """The share that holds; None if too few were given."""
+        enough = self.given > FEWEST_ANSWERS * (self.given + self.refused)
+        return self.held / self.given if enough else None
 
     def told(self) -> str:
         given = max(1, self.given)
@@ -194,7 +206,7 @@ def clustered_rates(count: int) -> Iterable[str]:
         "as independent, decided only"
     )
     for place, world in enumerate(MAILS):
-        ours, plain = Held(), Held()
+        ours, plain = Covered(), Covered()
         for seed in range(count):
             random = np.random.default_rng([SEED, 7, place, seed])
             labels = [

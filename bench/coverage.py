@@ -23,17 +23,16 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-from clustered import clustered_guarantees, clustered_rates
+from clustered import Covered, clustered_guarantees, clustered_rates
 from guarantees import guarantees, whole_ways
 from numpy.typing import NDArray
 
-from judge.stats.corrected_rate import CONTRADICTED, rogan_gladen
+from judge.stats.corrected_rate import rogan_gladen
 
 Counts = NDArray[np.int64]
 SEED = 20261122
 SUSPECT, SIMULATIONS, AGAIN = 0.94, 2000, 10_000
 BOOTSTRAPS, BOOTSTRAP_DRAWS = 200, 200
-FEWEST_ANSWERS = 0.1
 
 
 @dataclass(frozen=True)
@@ -57,22 +56,9 @@ class Cell:
         return np.random.default_rng([SEED, use, drawn, *place, self.labels, self.judged])
 
 
-@dataclass
-class Covered:
-    """How many simulated intervals contained the true rate, of how many that were given."""
-
-    held: int = 0
-    given: int = 0
-    refused: int = 0
-
-    @property
-    def share(self) -> float | None:
-        enough = self.given > FEWEST_ANSWERS * (self.given + self.refused)
-        return self.held / self.given if enough else None
-
-    def told(self) -> str:
-        share = f"{self.share:7.1%}" if self.share is not None else "      -"
-        return f"{share} {self.given:6d} {self.refused:6d}"
+def told(found: Covered) -> str:
+    share = f"{found.share:7.1%}" if found.share is not None else "      -"
+    return f"{share} {found.given:6d} {found.refused:6d}"
 
 
 def separate(cell: Cell, count: int, use: int = 0) -> Counts:
@@ -98,15 +84,7 @@ def covered(cell: Cell, rows: Counts) -> Covered:
     found = Covered()
     unique, times = np.unique(rows, axis=0, return_counts=True)
     for row, often in zip(unique.tolist(), times.tolist(), strict=True):
-        corrected = rogan_gladen(*row)
-        low, high = corrected.estimate.low, corrected.estimate.high
-        if low is not None and high is not None:
-            found.given += often
-            found.held += often * (low <= cell.rate <= high)
-        elif corrected.reason and corrected.reason.startswith(CONTRADICTED):
-            found.given += often
-        else:
-            found.refused += often
+        found.add(rogan_gladen(*row), cell.rate, often)
     return found
 
 
@@ -209,7 +187,7 @@ def of_single_records(quick: bool) -> None:
         found.append((cell, ours, other))
         print(
             f"{cell.drawn:6}  {cell.rate:4.2f} {cell.tpr:4.2f} {cell.tnr:4.2f} {cell.labels:5d} "
-            f"{cell.judged:6d} {ours.told()} {other.told()}"
+            f"{cell.judged:6d} {told(ours)} {told(other)}"
         )
     print()
     print(*summary(found), sep="\n")
