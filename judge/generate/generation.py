@@ -255,12 +255,12 @@ class Generation(Task):
         for draft in islice(
             self.generator.drafts(self.job.inputs, self.options), self.options.limit
         ):
-            if draft.problem is not None or draft.fields is None:
+            if draft.problem is not None:
                 yield draft
                 continue
-            lineage = {**draft.fields[LINEAGE], **writer}
-            fields = {**draft.fields, LINEAGE: lineage}
-            yield replace(draft, fields=fields).of_kind("record", self._ids)
+            lineage = {**draft.visible[LINEAGE], **writer}
+            draft = replace(draft, fields={**draft.visible, LINEAGE: lineage})
+            yield draft.of_kind("record", self._ids)
 
     def run_info(self, name: str) -> RunInfo:
         if name != self.bound.name:

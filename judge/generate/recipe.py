@@ -177,7 +177,7 @@ def _with_fields(
     there: list[str] = []
     while names and len(seen) < MAX_LOOK_AHEAD and (line := next(lines, None)) is not None:
         seen.append(line)
-        if line.problem is None and line.fields is not None:
+        if line.problem is None:
             there = there or [*line.visible]
             made = Record(line.source, line.line, {"id": "", **content(line)}).of_kind("record")
             names = {name for name in names if not made.has(name)}

@@ -93,7 +93,7 @@ def each_row(
 
 def refuse_table(row: Record) -> None:
     """Raise UsageError for a row of a table that judge wrote, which has no whole judgement."""
-    if f"{RESERVED}.verdict" in (row.fields or {}):
+    if f"{RESERVED}.verdict" in row.visible:
         lines = f"name the JSON lines that it was made from, such as {row.source}.jsonl"
         raise UsageError(f"{row.source} is a table of verdicts: {lines}")
 
@@ -148,7 +148,7 @@ def taken(
     if by:
         head = list(islice(items, LOOK))
         sound = [item for item in head if item.problem is None]
-        strata_of(sound, lambda item: item.fields or {}, by if sound else ())
+        strata_of(sound, lambda item: item.visible, by if sound else ())
         items = chain(head, items)
     if sample is not None:
         items = list(items)
@@ -168,6 +168,6 @@ def taken(
 
 def _row_of(item: Record) -> str:
     """The row that an item was made from; for an unreadable one its place in the source."""
-    fields = item.fields or {}
+    fields = item.visible
     row = fields.get("row", fields.get("id"))
     return f"{item.source}:{item.line}" if row is None else str(row)

@@ -84,9 +84,9 @@ class MeasuredAnswer:
 def unanswered(items: Iterable[Record]) -> list[MeasuredAnswer]:
     """The items that can be asked about, to be counted without an answer."""
     return [
-        MeasuredAnswer(item.fields, AnswerOutcome.UNREADABLE)
+        MeasuredAnswer(item.visible, AnswerOutcome.UNREADABLE)
         for item in items
-        if item.fields is not None and item.problem is None
+        if item.problem is None
     ]
 
 

@@ -94,7 +94,7 @@ def command(
             place = {"source": item.source, "line": item.line} if item.line else {}
             discard = {**place, "reason": problem.message, "record": item.fields or item.raw}
             left_out.write(dump(discard))
-            strata[stratum(item.fields or {}, by or ()), False] += 1
+            strata[stratum(item.visible, by or ()), False] += 1
             discards, bad = discards + 1, bad + (problem.type != REJECTED)
             if len(first) < _TOLD:
                 line = f"line {item.line}: " if item.line else ""
