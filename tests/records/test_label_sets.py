@@ -232,3 +232,13 @@ def test_a_table_of_a_workflow_s_records_with_their_labels_is_a_table_of_labels(
     assert not LabelTable.knows(norm | {"label": "yes"})
     assert LabelTable.knows(norm | {"label": "yes", "item": "1"})
     assert LabelTable.knows({"label": "yes", "email": "e"})
+
+
+def test_a_column_that_names_the_items_is_not_shown_whatever_its_name(write: Written) -> None:
+    """A plus in it is no list of columns if the table has it."""
+    table = write("t.csv", "a+b,label,text\n1,yes,Hello\n2,no,Bye\n")
+    items = sound(list(read_labels(str(table), columns={"item": "a+b", "label": "label"})))
+    assert [(one.record.id, one.record.visible) for one in items] == [
+        ("1", {"text": "Hello"}),
+        ("2", {"text": "Bye"}),
+    ]

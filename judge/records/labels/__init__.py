@@ -118,8 +118,7 @@ def read_labels(
         return _about(own.read(renamed(items, renames)), roles, check, source)
     if recognised[0] is TABLE and "id" in columns:
         roles.setdefault("item", columns["id"])
-    table = LabelTable(check, folder, recognised[0], roles, recognised[1])
-    table.accepted = frozenset(map(spelling, accepted))
+    table = LabelTable(check, folder, *recognised, roles, {*map(spelling, accepted)})
     table.blank = table.blank if blank is None else blank
     return _chosen(table.read(mapped(items, renames)), check, source)
 

@@ -69,6 +69,20 @@ class Form:
             for need in self.needs
         )
 
+    def columns(self, fields: Mapping[str, Any]) -> dict[str, str]:
+        """The columns of a line by their roles: of several the first that is not empty."""
+        roles = {
+            "item": (self.item,),
+            "label": (self.label,),
+            "annotator": self.annotator,
+            "annotators": self.annotators,
+        }
+        filled = {
+            role: [name for name in names if fields.get(name) not in (None, "")]
+            for role, names in roles.items()
+        }
+        return {role: names[0] for role, names in filled.items() if names}
+
     def in_order(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         """A line with its sides in the order of their names, and its answers to suit."""
         names = self.sides[0] if self.sides else ()

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from judge.errors import UsageError
@@ -74,13 +73,13 @@ class LabelTable(LabelSet):
         self,
         check: str | None,
         folder: Path | None,
-        form: Form = TABLE,
-        columns: Mapping[str, str] = MappingProxyType({}),
-        omit: Sequence[str] = (),
+        form: Form,
+        omit: Sequence[str],
+        columns: Mapping[str, str],
+        accepted: Collection[str],
     ) -> None:
         super().__init__(check, folder)
-        self.form, self.columns, self.omit = form, columns, omit
-        self.accepted: frozenset[str] = frozenset()
+        self.form, self.omit, self.columns, self.accepted = form, omit, columns, accepted
 
     @staticmethod
     def knows(fields: Mapping[str, Any]) -> bool:
@@ -99,23 +98,23 @@ class LabelTable(LabelSet):
                 RESERVED if key == item.input_key else key: value for key, value in fields.items()
             }
             item = replace(item, fields=fields)
-        self.columns = {role: _spelt(name, fields) for role, name in self.columns.items()}
         if not self.form.knows(fields):
             names = clip([*fields], 300)
             raise LabelError(f"the line lacks fields that the first line has; it has {names}")
         if self.form.sides:
             fields = self.form.in_order(fields)
             item = replace(item, fields=fields)
-        visible = self._shown(item, fields)
-        gold = answer_of(self._content(fields, "gold"), "gold")
+        sheet = self.is_sheet(fields)
+        row = _LabelRow(fields, self.form, self.columns)
+        visible = row.shown(item, {*self.omit, *(QUESTION if sheet else ())})
+        gold = answer_of(row.content("gold"), "gold")
         if self.form.pair is not None:
             visible, gold = _blinded(self.form.pair, visible, fields)
+        spelt = written(row.content("gold"))
+        check, group = (scalar_text(row.content(role)) for role in ("check", "group"))
         answers: dict[str, dict[str | None, str]] = defaultdict(dict)
-        spelt = written(self._content(fields, "gold"))
-        sheet = self.is_sheet(fields)
-        check, group = (scalar_text(self._content(fields, role)) for role in ("check", "group"))
-        for label in self._given(fields, gold):
-            answer = self._answer(label)
+        for label in row.labels(gold):
+            answer = row.answer(label)
             if answer is None:
                 continue
             annotator = None if label.annotator is None else _names(label.annotator)
@@ -134,13 +133,12 @@ class LabelTable(LabelSet):
             answers[UNNAMED][None] = gold
         if not answers:
             # Where rows name annotators, not everyone answers about everything.
-            one_each = self.form is TABLE and self._column(fields, "annotator") is None
+            one_each = self.form is TABLE and "annotator" not in row.columns
             if (sheet or one_each) and self.check in (None, check or self.check):
                 self.blank.append(item.line)
             return
-        name = self._name(item, fields, visible)
-        if sheet and name is not None:
-            name = _ESCAPED.sub("", name)
+        name = row.name(visible) or self.record(item, {}).name
+        name = _ESCAPED.sub("", name) if sheet else name
         record = Record(item.source, item.line, visible, name=name)
         # pandas writes a column of whole numbers with a gap as 1.0.
         entry = str(fields.get("entry") or "").removesuffix(".0") if sheet else ""
@@ -156,7 +154,7 @@ class LabelTable(LabelSet):
             )
             slices = slices_of(visible)
             labelled = LabelledItem(record, about, number, people.get(None), annotations, slices)
-            if not self._names_people(fields):
+            if not row.names_people:
                 self._refuse_other_record(labelled)
             yield replace(labelled, rows=rows, written=spelt)
 
@@ -176,96 +174,98 @@ class LabelTable(LabelSet):
             named = None if item.check == UNNAMED else item.check
             yield replace(item, check=self.check or UNNAMED, named=named) if alone else item
 
-    def _column(self, fields: Mapping[str, Any], role: str) -> str | None:
-        """The column of a role; None if the line has none."""
-        if role in self.columns:
-            return self.columns[role]
-        if self.form is TABLE:
-            return self._by_name(fields).get(role)
-        column: Any = getattr(self.form, role, "")
-        names = column if isinstance(column, tuple) else (column,)
-        return next((name for name in names if fields.get(name) not in (None, "")), None)
 
-    def _by_name(self, fields: Mapping[str, Any]) -> dict[str, str]:
-        """The columns whose own names say their roles."""
-        columns = keys_of(_NAMES, fields)
-        if self._names_people(fields):
-            return columns
-        # Beside the column that the user calls the label, a record may have fields of these names.
-        roles = {"item", "check"} if "label" in self.columns else {*ROLES} - {"group"}
-        return {role: key for role, key in columns.items() if role in roles}
+class _LabelRow:
+    """A line of a table or of a published form, and its columns by their roles.
 
-    def _names_people(self, fields: Mapping[str, Any]) -> bool:
-        """Whether a line of a table says who answered; else it is a record with its label."""
-        by_name = any(normalise(key) == "annotator" for key in fields)
-        return by_name or not self.columns.keys().isdisjoint(("annotator", "annotators"))
+    `by_user` are the columns that the user gave to roles, as the line spells them; `by_name` those
+    of a table whose own names say their roles; `columns` are all of them, and those of the form.
+    `names_people`: whether a line of a table says who answered; else it is a record with its label.
+    """
 
-    def _content(self, fields: Mapping[str, Any], role: str) -> Any:
-        column = self._column(fields, role)
-        literal = column in fields and role not in self.columns
-        content = None if column is None else fields[column] if literal else _at(fields, column)
+    def __init__(self, fields: Mapping[str, Any], form: Form, columns: Mapping[str, str]) -> None:
+        self.fields, self.form = fields, form
+        self.by_user = {role: _spelt(name, fields) for role, name in columns.items()}
+        self.names_people = not self.by_user.keys().isdisjoint(("annotator", "annotators")) or any(
+            normalise(key) == "annotator" for key in fields
+        )
+        self.by_name = keys_of(_NAMES, fields) if form is TABLE else {}
+        if not self.names_people:
+            # Beside the column that the user calls the label, a record may have fields of these
+            # names.
+            roles = {"item", "check"} if "label" in self.by_user else {*ROLES} - {"group"}
+            self.by_name = {role: key for role, key in self.by_name.items() if role in roles}
+        self.columns = form.columns(fields) | self.by_name | self.by_user
+
+    def content(self, role: str) -> Any:
+        """The content of a role's column; None if it is empty, or the line has none."""
+        if role in self.by_user:
+            content = _at(self.fields, self.by_user[role])
+        else:
+            content = self.fields[self.columns[role]] if role in self.columns else None
         return None if content == "" else content
 
-    def _given(self, fields: Mapping[str, Any], gold: str | None) -> Iterator[RawLabel]:
-        """The answers of a line; gold ones have no annotator."""
-        label_column = self.columns.get("label")
-        several = self.columns.get("annotators", "")
-        columns = several.split(JOIN) if several else list(self.form.annotators)
+    def labels(self, gold: str | None) -> Iterator[RawLabel]:
+        """The answers of the line; gold ones have no annotator."""
+        fields, form, label_column = self.fields, self.form, self.by_user.get("label")
+        several = self.by_user.get("annotators", "")
+        columns = several.split(JOIN) if several else list(form.annotators)
         if columns and label_column is None:
             for column in columns:
                 if several or column in fields:
                     yield RawLabel(column, UNNAMED, _at(fields, column))
-        elif self.form.pair is not None:
+        elif form.pair is not None:
             return
-        elif self.form.reader is not None:
-            for label in self.form.reader(fields):
+        elif form.reader is not None:
+            for label in form.reader(fields):
                 if label_column in (None, label.question):
                     yield label if label_column is None else label._replace(question=UNNAMED)
         else:
-            if not self.form.label and label_column is None:
+            if not form.label and label_column is None:
                 names = clip([*fields], 300)
                 raise UsageError(f"name the column of the labels, --map label=COLUMN: {names}")
-            annotator = self._content(fields, "annotator")
-            named_people = self._column(fields, "annotator") is not None
+            annotator = self.content("annotator")
+            named_people = "annotator" in self.columns
             if annotator is None and gold is not None and not named_people:
                 # The column's name stands for the one person who answered beside the reference.
-                annotator = self._column(fields, "label")
+                annotator = self.columns.get("label")
             anonymous = annotator is None and named_people
-            counts = all(fields.get(key) == value for key, value in self.form.counts.items())
-            answer = self._content(fields, "label") if counts else NO_LABEL
+            counts = all(fields.get(key) == value for key, value in form.counts.items())
+            answer = self.content("label") if counts else NO_LABEL
             yield RawLabel("" if anonymous else annotator, UNNAMED, answer)
 
-    def _answer(self, label: RawLabel) -> str | None:
+    def answer(self, label: RawLabel) -> str | None:
         """The answer that a label means. Raises LabelError if the form does not know the label."""
         content, form = label.answer, self.form
         if isinstance(content, list):
             parts = [answer_of(part, "label") for part in content]
             return SEVERAL.join(part for part in parts if part) or None
         answer = answer_of(content, "label")
-        if answer is None or "label" in self.columns or "annotators" in self.columns:
+        if answer is None or "label" in self.by_user or "annotators" in self.by_user:
             return answer
         if form.middle is not None and (number := number_of(answer)) is not None:
             side = "middle" if number in (0, form.middle) else "above"
             return form.answers["below" if 0 < number < form.middle else side]
         return one_of(content, form.answers, form.label) if form.answers else answer
 
-    def _name(self, item: Record, fields: Mapping[str, Any], visible: Mapping[str, Any]) -> str:
-        form_item = self.form.item
+    def name(self, visible: Mapping[str, Any]) -> str | None:
+        """The name of the item; None if it is that of its place."""
+        fields, form_item = self.fields, self.form.item
         form_item = form_item if all(part in fields for part in form_item.split(JOIN)) else ""
-        column = self.columns.get("item") or form_item
+        column = self.by_user.get("item") or form_item
         if not column and self.form is not TABLE:
             if "id" not in fields:
                 return content_hash(visible)[:12]
             column = "id"
         if not column:
-            labels = "label" in self.columns and not self._names_people(fields)
+            labels = "label" in self.by_user and not self.names_people
             roles = ("id", "item") if labels else ("item", "id")
             ids = [key for role in roles for key in fields if normalise(key) == role]
-            if not ids and self._column(fields, "annotator") is not None:
+            if not ids and "annotator" in self.columns:
                 names = clip([*fields], 300)
                 raise UsageError(f"name the columns of the item, --map item=A+B: {names}")
             if not ids:
-                return self.record(item, {}).name
+                return None
             column = ids[0]
         try:
             parts = [_at(fields, column)]
@@ -276,9 +276,9 @@ class LabelTable(LabelSet):
             raise LabelError(f"field {column!r} is empty", column)
         return JOIN.join(text for text in texts if text)
 
-    def _shown(self, item: Record, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """The fields of a line that a judge may see: none with labels."""
-        form = self.form
+    def shown(self, item: Record, omit: Collection[str]) -> dict[str, Any]:
+        """The fields of the line's record that a judge may see: none with labels."""
+        fields, form = self.fields, self.form
         renamed = {name: _at(fields, path) for name, path in item.columns.items()}
         if form.fields is not None:
             there = {name: at(fields, path) for name, path in form.fields.items() if path in fields}
@@ -286,12 +286,10 @@ class LabelTable(LabelSet):
         if form.within:
             content = fields.get(form.within)
             return (dict(content) if isinstance(content, dict) else {}) | renamed
-        roles = [self._column(fields, role) or "" for role in ROLES]
-        columns = {*roles, *(part for role in roles for part in role.split(JOIN)), *self.omit}
-        columns -= {self.columns.get("item", "")} if JOIN in self.columns.get("item", "") else set()
-        columns |= {*QUESTION} if self.is_sheet(fields) else set()
-        by_name = self._by_name(fields) if form is TABLE else ()
-        columns |= {RESERVED, *(key for key in fields if normalise(key) in by_name)}
+        columns = {*omit, RESERVED, ""}  # The index that pandas writes has no name.
+        for column in self.columns.values():
+            columns |= {column, *column.split(JOIN)}
+        columns |= {key for key in fields if normalise(key) in self.by_name}
         columns |= {key for key in fields if re.fullmatch(form.omit, key)}
         visible = {key: value for key, value in item.visible.items() if key not in columns}
         for path in columns - fields.keys():
@@ -310,7 +308,7 @@ _ESCAPED = re.compile("^'(?=[=+\\-@＝＋－＠])")
 """The apostrophe that a sheet puts before a cell that a spreadsheet would read as a formula."""
 
 
-def _need_offered(answer: str, fields: Mapping[str, Any], accepted: frozenset[str]) -> None:
+def _need_offered(answer: str, fields: Mapping[str, Any], accepted: Collection[str]) -> None:
     """Raise LabelError for an answer that its row of a sheet does not offer."""
     offered = _ESCAPED.sub("", scalar_text(fields.get("answers")) or "")
     known = {*map(spelling, offered.split(OFFERED)), *accepted}
