@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from judge.judging.judge import Judge
 from judge.judging.panel import Panel
@@ -28,20 +27,10 @@ class FunctionPanel(Panel):
     def rubric(self) -> Rubric:
         return self.of
 
-    def why_not_asked(self, record: Record) -> dict[str, Any] | None:
-        """None: hostile text cannot sway a function."""
-        return None
-
-    async def check(
-        self,
-        record: Record,
-        *,
-        by: Literal["loop", "final"],
-        round: int = 1,
-        numbers: Sequence[int] | None = None,
-    ) -> Check:
-        """The check; `error` with the reason if the test cannot decide, or the function raises."""
-        vote = self._vote(record, numbers)
+    async def check(self, record: Record, *, by: Literal["loop", "final"], round: int = 1) -> Check:
+        """The check; `error` with the reason if the test cannot decide, or the function raises.
+        Hostile text cannot sway a function, so the record is not screened."""
+        vote = self._vote(record)
         return Check(
             name=self.of.name,
             by=by,
@@ -52,13 +41,13 @@ class FunctionPanel(Panel):
             rubric=self.of.digest,
         )
 
-    def _vote(self, record: Record, numbers: Sequence[int] | None) -> Vote:
+    def _vote(self, record: Record) -> Vote:
         each, python, test = self.of.each, self.of.python, self.of.test
         name = f"test:{test.kind}" if test else f"python:{python.name}" if python else ""
         entries = record.entries(each) if each else ()
         answers: list[Answer] = []
         reason = None
-        for number in numbers or (range(1, len(entries) + 1) if each else (0,)):
+        for number in range(1, len(entries) + 1) if each else (0,):
             value = record.entry(each, number)
             try:
                 answer = self._answer(record, value)

@@ -106,21 +106,11 @@ class Panel:
         """How many different opinions a decided vote can have."""
         return len(self.counted or PASS_OR_FAIL)
 
-    async def check(
-        self,
-        record: Record,
-        *,
-        by: Literal["loop", "final"],
-        round: int = 1,
-        numbers: Sequence[int] | None = None,
-    ) -> Check:
+    async def check(self, record: Record, *, by: Literal["loop", "final"], round: int = 1) -> Check:
         """One check: the votes on the record, counted for each entry.
 
         A cheap judge's vote comes first. The check's probability is the judges' mean P(pass) for
         the weakest value; None unless every value was settled by log-probabilities.
-
-        Args:
-            numbers: the values to ask about (default: all of the record's).
 
         Raises:
             BackendError: as `Judge.vote`.
@@ -129,7 +119,7 @@ class Panel:
         check = Check(name=name, by=by, verdict=Verdict.ABSTAIN, round=round, rubric=digest)
         if (reason := self.why_not_asked(record)) is not None:
             return check.model_copy(update=reason)
-        numbers = self.judges[0].numbers(record) if numbers is None else tuple(numbers)
+        numbers = self.judges[0].numbers(record)
         votes: list[Vote] = []
         if self.cheap is not None:
             vote = await self.cheap.vote(record, round=round, numbers=numbers)
