@@ -94,6 +94,10 @@ class Slice:
         counts = self.checks.get(name, Counter())
         return counts.total() - counts[Verdict.SKIPPED]
 
+    def mean(self, name: str, scale: tuple[float, float] | None) -> Estimate:
+        """The mean of a check's decided scores."""
+        return self.scores[name].mean(self.asked(name), scale)
+
 
 Parts = list[tuple[str, Slice]]
 """Values of the fields of `--by`, with their slices."""
@@ -168,7 +172,7 @@ class Slices:
         for name in dict.fromkeys(name for _, part in parts for name in part.scores):
             rows = []
             for value, part in ((value, part) for value, part in parts if part.asked(name)):
-                mean = part.scores[name].mean(part.asked(name), scales.get(name))
+                mean = part.mean(name, scales.get(name))
                 figure = "–" if mean.value is None else f"{mean.value:.2f}"
                 interval = "–" if mean.low is None else f"{mean.low:.2f} to {mean.high:.2f}"
                 rows.append([value, figure, interval, str(mean.n), str(mean.of)])

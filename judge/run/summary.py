@@ -192,11 +192,7 @@ class Summary(Slice):
 
     def mean_score(self, name: str) -> Estimate:
         """The mean score of a check over the records on which it is decided."""
-        return self.scores[name].mean(self.asked(name), self.scales.get(name))
-
-    def _means_of(self, part: Slice) -> dict[str, Any]:
-        means = {n: sums.mean(part.asked(n), self.scales.get(n)) for n, sums in part.scores.items()}
-        return _plain(means)
+        return self.mean(name, self.scales.get(name))
 
     def mean_words(self, name: str) -> str:
         """`mean_score` in words."""
@@ -318,7 +314,11 @@ class Summary(Slice):
         scores, head = {name: self.mean_score(name) for name in self.scores}, self.slices.head
         slices = self.slices.largest(all_values=True)
         answers = {n: _counted(part.answers.items()) for n, part in slices if part.answers}
-        means = {n: self._means_of(part) for n, part in slices if part.scores}
+        means = {
+            n: _plain({name: part.mean(name, self.scales.get(name)) for name in part.scores})
+            for n, part in slices
+            if part.scores
+        }
         stages = [{"stage": name, "in": of, "out": through} for name, of, through in self.funnel]
         return {
             "records": self.records,

@@ -147,8 +147,8 @@ class Validation(Task):
         ahead = self.ahead
         while not ahead.complete and (item := next(self._items, None)) is not None:
             record = item.of_kind(self.kind, default=self._default_kind)
-            asked = record.problem is None or not self._nothing_asked(item)
-            ahead.add(item, record, asked=asked)
+            unasked = item.readable and self._search and recognise(item.visible) is None
+            ahead.add(item, record, asked=record.problem is None or not unasked)
         ahead.refuse()
         self._hidden.update(ahead.hidden)
         self._items = chain(ahead.items, self._items)
@@ -158,10 +158,6 @@ class Validation(Task):
         before = len(self._noted)
         self._noted.add(topic)
         return len(self._noted) > before
-
-    def _nothing_asked(self, item: Record) -> bool:
-        """Whether a readable record matches no workflow and no question is asked about it."""
-        return item.readable and self._search and recognise(item.visible) is None
 
     def run_info(self, name: str) -> RunInfo:
         return self.resources.bound(name)
