@@ -48,7 +48,7 @@ class LookAhead:
         self.items: list[Record] = []
         self.first: Record | None = None
         self.shown: str | None = None
-        self.hidden: Mapping[str, str] = {}
+        self.hidden: dict[str, str] = {}
         self.compared: str | None = None
         self._rubrics, self._columns = rubrics, settings.columns
         self._whole = any(not (rubric.fields or rubric.tested) for rubric in rubrics)

@@ -55,11 +55,6 @@ class Report:
         return [gate.outcome(self.summary) for gate in self.gates]
 
     @property
-    def _open(self) -> dict[str, None]:
-        """What a gate's outcome has instead of `holds` if the run is not finished."""
-        return {} if self.finished else {"holds": None}
-
-    @property
     def exit_code(self) -> int:
         if self.broken_pipe:
             return int(Exit.READER_GONE)
@@ -72,6 +67,7 @@ class Report:
         return int(Exit.INCOMPLETE if self.summary.incomplete else Exit.OK)
 
     def as_json(self) -> dict[str, Any]:
+        unknown = {} if self.finished else {"holds": None}
         return {
             **self.summary.as_json(),
             "finished": self.finished,
@@ -82,7 +78,7 @@ class Report:
             "corrected_pass_rates": [rate.as_json() for _, rate in sorted(self.rates.items())],
             "models": self.traffic,
             "runs": self.runs,
-            "gates": [outcome.as_json() | self._open for outcome in self.outcomes],
+            "gates": [outcome.as_json() | unknown for outcome in self.outcomes],
         }
 
 

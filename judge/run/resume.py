@@ -45,7 +45,7 @@ class Resumption:
         rejudge: verdicts whose records are judged again, besides `REDONE` and those that abstain
             for want of a vote. If any are given, lines with another fingerprint are kept; otherwise
             they are refused.
-        described_by: the file whose description covers these lines, too (None: their own).
+        described_by: the file whose description covers these lines.
 
     Raises:
         UsageError: OUT has a line that judge did not write, or finished lines with another
@@ -57,13 +57,13 @@ class Resumption:
         self,
         out: Path,
         info_of: Callable[[str], RunInfo],
-        rejudge: Collection[str] = (),
+        rejudge: Collection[str],
         *,
-        described_by: Path | None = None,
+        described_by: Path,
     ) -> None:
         # A link stays a link: its target is rewritten.
         self.out = real(out)
-        self._described = described_by or out
+        self._described = described_by
         self.unmatched = unmatched_file(self.out)
         self.end = self._count = self.by_people = self.undone = 0
         if self.out.exists() and not self.out.is_file():

@@ -83,7 +83,6 @@ class Validation(Task):
             from judge.run.decisions import Decisions
 
             self._decisions = Decisions(job.decisions, checks.judging)
-        self._hidden: set[str] = set()
         self._unsplit = UnsplitTexts(rubrics)
         self._rubrics = rubrics
 
@@ -150,7 +149,6 @@ class Validation(Task):
             unasked = item.readable and self._search and recognise(item.visible) is None
             ahead.add(item, record, asked=record.problem is None or not unasked)
         ahead.refuse()
-        self._hidden.update(ahead.hidden)
         self._items = chain(ahead.items, self._items)
 
     def _first_time(self, topic: str) -> bool:
@@ -182,7 +180,7 @@ class Validation(Task):
                 raise UsageError(f"line {item.line} of {item.source}: {misfit}")
             return replace(record, problem=Problem(misfit))
         self._suited = True
-        if self.ahead.shown and len(self._hidden) < MAX_LISTED:
+        if self.ahead.shown and len(self.ahead.hidden) < MAX_LISTED:
             self._note_hidden(record)
         if self.ahead.origins:
             try:
@@ -196,9 +194,8 @@ class Validation(Task):
 
     def _note_hidden(self, record: Record) -> None:
         """Note fields that are not shown, each at the first record that has it."""
-        omissions = record.hidden()
-        new = {name: why for name, why in omissions.items() if name not in self._hidden}
-        self._hidden.update(new)
+        new = {n: why for n, why in record.hidden().items() if n not in self.ahead.hidden}
+        self.ahead.hidden |= new
         if new:
             self.watcher.note(f"line {record.line}: not shown: {listed(new)}")
 

@@ -27,6 +27,7 @@ from judge.verdict import Check, Usage, Verdict, last_of_each, worst
 
 if TYPE_CHECKING:
     from judge.judging.rewriter import Rewriter
+    from judge.questions.rubric import Rubric
     from judge.settings import Settings
     from judge.workflows.stepping import Stepper
 
@@ -124,7 +125,7 @@ class Work:
             if not (fits and name in self.context.own):
                 return self.skip(name, reason, by)
             return self.keep(Check(name=name, verdict=Verdict.ABSTAIN, by=by, reason=reason))
-        if reason := _skip_reason(name, self.record, self.context):
+        if reason := _skip_reason(rubric, self.record):
             return self.skip(name, reason, by)
         return self.keep(await self.votes(self.context.panel(name, by), by))
 
@@ -389,9 +390,8 @@ def _stepper(graph: Any, plain: bool) -> Stepper:
     return Stepper(graph, plain)
 
 
-def _skip_reason(name: str, record: Record, context: Context) -> str | None:
-    """Why this check cannot be made on this record; None if it can."""
-    rubric = context.loop_panels[name].rubric
+def _skip_reason(rubric: Rubric, record: Record) -> str | None:
+    """Why this rubric is not asked about this record; None if it is."""
     if rubric.kinds and record.kind not in (*rubric.kinds, RECORD):
         return f"the rubric applies to {', '.join(rubric.kinds)} records only"
     if record.label in rubric.not_for_labels:
