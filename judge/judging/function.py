@@ -3,46 +3,35 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
-from judge.judging.judge import Judge
 from judge.judging.panel import Panel
-from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.base import LabelError, own_fields
 from judge.records.names import entry_name
 from judge.verdict import SETTLED, Answer, Check, Verdict, Vote, worst
 
 
-@dataclass(frozen=True, kw_only=True)
 class FunctionPanel(Panel):
-    """A rubric with a test or a Python function; its vote has the method `test`."""
-
-    judges: tuple[Judge, ...] = ()
-    of: Rubric
-
-    @cached_property
-    def rubric(self) -> Rubric:
-        return self.of
+    """The panel, without judges, of a rubric with a test or a Python function; its vote has the
+    method `test`."""
 
     async def check(self, record: Record, *, by: Literal["loop", "final"], round: int = 1) -> Check:
         """The check; `error` with the reason if the test cannot decide, or the function raises.
         Hostile text cannot sway a function, so the record is not screened."""
         vote = self._vote(record)
         return Check(
-            name=self.of.name,
+            name=self.rubric.name,
             by=by,
             verdict=vote.verdict,
             round=round,
             votes=(vote,),
             reason=None if vote.verdict in SETTLED else vote.reason,
-            rubric=self.of.digest,
+            rubric=self.rubric.digest,
         )
 
     def _vote(self, record: Record) -> Vote:
-        each, python, test = self.of.each, self.of.python, self.of.test
+        each, python, test = self.rubric.each, self.rubric.python, self.rubric.test
         name = f"test:{test.kind}" if test else f"python:{python.name}" if python else ""
         entries = record.entries(each) if each else ()
         answers: list[Answer] = []
@@ -61,12 +50,12 @@ class FunctionPanel(Panel):
 
     def _answer(self, record: Record, entry: str | None) -> Answer:
         """The answer about the record, or about an entry of its list."""
-        each = self.of.each
-        if self.of.python is not None:
+        each = self.rubric.each
+        if self.rubric.python is not None:
             fields = deepcopy(own_fields(record.visible))
-            return self.of.python.answer(
+            return self.rubric.python.answer(
                 fields if each is None else {**fields, entry_name(each): entry}
             )
-        assert self.of.test is not None
-        content = record.texts.content(self.of.fields[0]) if entry is None else entry
-        return self.of.test.answer(content, record.texts.content)
+        assert self.rubric.test is not None
+        content = record.texts.content(self.rubric.fields[0]) if entry is None else entry
+        return self.rubric.test.answer(content, record.texts.content)

@@ -34,6 +34,7 @@ class Panel:
     (`judge.judging.injection`). `declined`: why nothing is asked and the check abstains.
     """
 
+    rubric: Rubric
     judges: tuple[Judge, ...]
     votes: int = 1
     all_votes: bool = False
@@ -42,10 +43,6 @@ class Panel:
     explainer: Judge | None = None
     on_injection: Literal["abstain", "ask"] = "abstain"
     declined: str | None = None
-
-    @cached_property
-    def rubric(self) -> Rubric:
-        return self.judges[0].rubric
 
     @cached_property
     def asks(self) -> tuple[tuple[Judge, int], ...]:

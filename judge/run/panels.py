@@ -301,7 +301,7 @@ class Resources:
         if rubric.tested:
             from judge.judging.function import FunctionPanel
 
-            return FunctionPanel(of=rubric)
+            return FunctionPanel(rubric, ())
         if warm is None:
             warm = settings.vote_temperature if votes > 1 else settings.temperature
         if settings.method in (None, "logprobs"):
@@ -310,7 +310,8 @@ class Resources:
         judges = tuple(self._reading(j, votes, warm, decides) for j in bare)
         cheap = self._cheap_judge(rubric, by)
         return Panel(
-            judges=judges,
+            rubric,
+            judges,
             votes=votes,
             all_votes=settings.all_votes,
             sampling=Sampling(warm, settings.seed),

@@ -42,7 +42,7 @@ async def cascade(
     screen = Judge(
         rubric, models.client(*cheap, name="b"), "logprobs", reader=AnswerReader(margin=margin)
     )
-    asked = Panel((Judge(rubric, client, "structured"),), cheap=screen, **panel)
+    asked = Panel(rubric, (Judge(rubric, client, "structured"),), cheap=screen, **panel)
     check = await asked.check(SUBJECT, by="loop")
     return check, client.counters.calls
 

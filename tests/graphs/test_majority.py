@@ -45,7 +45,7 @@ class Models:
         *clients: Client, rubric: str = "leakage", method: Any = "structured", **more: Any
     ) -> Panel:
         judges = tuple(Judge(builtin()[rubric], client, method) for client in clients)
-        return Panel(judges=judges, **more)
+        return Panel(builtin()[rubric], judges, **more)
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_early_stopping_gives_what_all_votes_give_and_the_line_recounts_it(
     Drawn.said = said
     judge = Drawn(builtin()["consistency"], cast(Client, None), "structured", per_entry=per_entry)
     checks = [
-        asyncio.run(Panel((judge,), len(said), all_votes).check(SUBJECT, by="final"))
+        asyncio.run(Panel(judge.rubric, (judge,), len(said), all_votes).check(SUBJECT, by="final"))
         for all_votes in (True, False)
     ]
     expected = {

@@ -60,7 +60,7 @@ async def test_a_value_whose_verdict_is_clear_is_asked_no_more(
     # Votes 0 and 1 agree on value 2 and differ on value 1, which alone needs the third vote.
     script = [part(1, "Bo left her there.", vote=0), part(1), part(2)]
     asked = judge(client, *script)
-    panel = Panel((asked,), votes=3, all_votes=all_votes)
+    panel = Panel(asked.rubric, (asked,), votes=3, all_votes=all_votes)
     check = await panel.check(STORY_SUBJECT, by="final")
     assert check.verdicts() == {ONE: Verdict.PASS, TWO: Verdict.PASS}
     assert asked.client.counters.calls == check.usage.replies == calls
