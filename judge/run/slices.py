@@ -139,7 +139,7 @@ class Slices:
         pairs = [pair for pair in self.by_value.items() if pair[0] != OTHERS]
         pairs.sort(key=lambda pair: -pair[1].before_repair.total())
         rarer = Slice()
-        for part in (*(part for _, part in pairs[most:]), self.by_value.get(OTHERS, Slice())):
+        for part in (self.by_value.get(OTHERS, Slice()), *(part for _, part in pairs[most:])):
             rarer.include(part)
         return [*pairs[:most], *([(OTHERS, rarer)] if rarer.before_repair else [])]
 
