@@ -159,19 +159,13 @@ def _in_order(value: Any) -> Any:
 
 
 def settings_and_rubrics(
-    rubric: Any,
-    options: Mapping[str, Any],
-    command: str = "validate",
-    settings: Settings | None = None,
+    rubric: Any, options: Mapping[str, Any], command: str = "validate"
 ) -> tuple[Settings, Sequence[Rubric]]:
-    """The settings, which name the rubrics in files, and the rubrics in memory; or the `settings`
-    given, which are resolved already and name all rubrics."""
-    if settings is not None:
-        return settings, ()
+    """The settings, which name the rubrics in files, and the rubrics in memory."""
     several = isinstance(rubric, list | tuple)
     sources = [_rubric(source) for source in (rubric if several else [rubric])]
     names = [source for source in sources if isinstance(source, str)]
-    settings = resolved(None, {**options, "rubric": names})
+    settings = resolved({**options, "rubric": names})
     refuse_stray(settings, command)
     rubrics = [source for source in sources if isinstance(source, Rubric)]
     if rubrics and not names:
@@ -202,15 +196,9 @@ def source_of(path: Pathlike) -> str:
     return path if isinstance(path, str) else str(Path(path).absolute())
 
 
-def resolved(
-    settings: Settings | None,
-    options: Mapping[str, Any],
-    names: Iterable[str] = Settings.model_fields,
-) -> Settings:
+def resolved(options: Mapping[str, Any], names: Iterable[str] = Settings.model_fields) -> Settings:
     """Settings resolved as on the command line: from options, else from variables and files. Raises
     UsageError for an option other than `names`."""
-    if settings is not None:
-        return settings
     for name in options:
         if name not in names:
             raise UsageError(f"{name}: {no_such_setting(name, names)}")
@@ -219,14 +207,6 @@ def resolved(
         for name, value in options.items()
     }
     return resolve(plain, flag_name=str)
-
-
-def with_label_columns(settings: Settings, columns: Sequence[str]) -> Settings:
-    """The settings with these columns of labels in `map`: a single one, or one per person."""
-    if not columns:
-        return settings
-    role = "label" if len(columns) == 1 else "annotators"
-    return settings.model_copy(update={"map": (*settings.map, f"{role}={'+'.join(columns)}")})
 
 
 def with_profile(settings: Settings) -> tuple[Settings, list[str]]:

@@ -17,7 +17,6 @@ from judge.arguments import (
     settings_and_rubrics,
     sources_of,
     texts,
-    with_label_columns,
 )
 from judge.errors import UsageError, refuse_outside
 from judge.records.base import clip
@@ -27,6 +26,7 @@ from judge.run.stream import beside_any_loop
 if TYPE_CHECKING:
     from judge.calibration.people import Agreement
     from judge.calibration.report import Calibration
+    from judge.questions.rubric import Rubric
     from judge.settings import Settings
 
 
@@ -88,18 +88,20 @@ def calibrate(
     refuse_outside("folds", folds, 2, 20)
     if out is not None:
         refuse_existing("-o", Path(out), overwrite, is_folder=True)
-    resolved_settings, rubrics = settings_and_rubrics(rubric, options, "calibrate", settings)
+    rubrics: Sequence[Rubric] = ()
+    if settings is None:
+        settings, rubrics = settings_and_rubrics(rubric, options, "calibrate")
     sources, problems, labels_in = sources_of(labels), list[Any](), None
     places: dict[str, tuple[str, int]] = {}
     if sheet is not None:
         from judge.records.labels.joined import with_labels
 
         files = sources if any(isinstance(s, InMemory) for s in sources) else input_files(sources)
-        columns, id_column = texts(label_column) or ["label"], resolved_settings.id
-        sources, problems, places = with_labels(files, str(sheet), columns, id_column)
+        columns = texts(label_column) or ["label"]
+        sources, problems, places = with_labels(files, str(sheet), columns, settings.id)
         labels_in = ", ".join(map(clip, columns))
     else:
-        resolved_settings = with_label_columns(resolved_settings, texts(label_column))
+        settings = _with_label_columns(settings, texts(label_column))
     job = CalibrationJob(
         sources=sources,
         problems=problems,
@@ -115,7 +117,7 @@ def calibrate(
         controls=controls,
         agreement=guarantee,
     )
-    calibration = beside_any_loop(lambda: run_calibration(job, resolved_settings, progress))
+    calibration = beside_any_loop(lambda: run_calibration(job, settings, progress))
     if out is not None:
         from judge.report.calibrated import write
 
@@ -201,12 +203,12 @@ def agreement(
         raters,
     )
     answers, crowd = sources_of(labels, "labels"), None
-    resolved_settings = resolved(settings, options, _OF_AGREEMENT)
-    resolved_settings = with_label_columns(resolved_settings, texts(label_column))
+    settings = settings or resolved(options, _OF_AGREEMENT)
+    settings = _with_label_columns(settings, texts(label_column))
     if controls or scale or contrary:
         meanings = scale_of(scale) if scale else {}
         share = LEAST if least is None else least
-        crowd = Crowd(texts(controls), share, meanings, texts(contrary), resolved_settings.id)
+        crowd = Crowd(texts(controls), share, meanings, texts(contrary), settings.id)
     if out is not None:
         refuse_ending("-o", Path(out))
         sources = [*answers, *texts(controls), *texts(contrary), *texts(records)]
@@ -214,8 +216,16 @@ def agreement(
         refuse_existing("-o", Path(out), overwrite, sources=sources)
     wanted = None if out is None else texts(records)
     about = None if people is None else str(people)
-    report = agreement_of(answers, resolved_settings, check, rule, seed, crowd, wanted, about)
+    report = agreement_of(answers, settings, check, rule, seed, crowd, wanted, about)
     if out is not None:
         with writing(Path(out), sources, overwrite=overwrite) as file:
             file.writelines(map(dump, report.majorities))
     return report
+
+
+def _with_label_columns(settings: Settings, columns: Sequence[str]) -> Settings:
+    """The settings with these columns of labels in `map`: a single one, or one per person."""
+    if not columns:
+        return settings
+    role = "label" if len(columns) == 1 else "annotators"
+    return settings.model_copy(update={"map": (*settings.map, f"{role}={'+'.join(columns)}")})

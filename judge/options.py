@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 from unicodedata import normalize
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from judge.model_tables import StepModel
 
@@ -59,6 +59,8 @@ judging = partial(setting, group=JUDGING, decides=True)
 class Options(BaseModel):
     """Settings of one owner. An entry point in `judge.settings` adds a workflow's settings to the
     others; they get flags, variables and keys of judge.toml in the same way."""
+
+    model_config = ConfigDict(defer_build=True)  # Only all of them together are validated.
 
     def own_rubrics(self) -> Sequence[Rubric]:
         """Rubrics that replace built-in ones of the same name, or are asked besides."""

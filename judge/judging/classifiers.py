@@ -91,7 +91,12 @@ def features(chances: Chances) -> list[float]:
 
 
 class _OfQuestions(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        defer_build=True,  # Most runs read no profile.
+    )
     questions: tuple[int, ...]
 
 
