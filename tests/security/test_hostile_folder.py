@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from importlib.metadata import EntryPoints, distributions
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +100,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         (place / "METADATA").write_text(f"Name: {package}\nVersion: {version}\n")
         (place / "entry_points.txt").write_text(f"[{group}]\n{name} = evil:C\n")
         found = [p for d in distributions(path=[str(tmp_path / "site")]) for p in d.entry_points]
-        points = EntryPoints((*installed.select(group=group), *found))
+        points = {group: (*installed[group], *found)}
         monkeypatch.setattr(plugins, "_installed", lambda: points)
 
     return put
