@@ -99,6 +99,10 @@ class _OfQuestions(BaseModel):
     )
     questions: tuple[int, ...]
 
+    def _features(self, observation: Observation) -> list[float]:
+        """Those of every question, one after the other."""
+        return [f for place in self.questions for f in features(observation.chances[place])]
+
 
 class Logistic(_OfQuestions):
     """A multinomial logistic model over the features of several questions.
@@ -125,9 +129,7 @@ class Logistic(_OfQuestions):
 
     def probabilities(self, observation: Observation) -> dict[str, float]:
         """The probability of each answer; they add up to 1."""
-        x = [
-            feature for place in self.questions for feature in features(observation.chances[place])
-        ]
+        x = self._features(observation)
         scores = [
             intercept + _dot(row, x)
             for row, intercept in zip(self.weights, self.intercepts, strict=True)
@@ -172,10 +174,7 @@ class Probe(_OfQuestions):
 
     def probabilities(self, observation: Observation) -> dict[str, float]:
         """The probability of each answer; they add up to 1."""
-        scaled = self._scaled(observation)
-        x = [
-            feature for place in self.questions for feature in features(observation.chances[place])
-        ]
+        scaled, x = self._scaled(observation), self._features(observation)
         scores = [0.0]
         for n, row in enumerate(self.weights):
             scores.append(self.intercepts[n] + _dot(row, scaled))

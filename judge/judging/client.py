@@ -142,17 +142,16 @@ class Client:
             else:
                 await self._modes.prepare()
                 mode, first = await self._modes.test(call, attempts)
-            noted = proven is None or self._modes.has_text
             try:
                 reply = await self._valid(call, mode, first, reply_model, context, attempts)
             except Unread as error:
                 self._completions.drop_at_end(attempts)
-                if error.trouble == "invalid" and not noted:
+                if error.trouble == "invalid" and proven is not None:
                     self._modes.note_text(attempts.text)
                 raise
             if proven is None:
                 self.negotiation.settle(call, mode)
-            if not noted:
+            else:
                 self._modes.note_text(attempts.text)
             return reply
 

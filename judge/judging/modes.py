@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 
 from judge.backends.base import Call, Completion, Mode
 from judge.errors import BadRequest, ContextExceeded, Denied, UsageError
@@ -77,53 +77,50 @@ class Modes:
         return self._all[0] if len(self._all) == 1 else self._proven.get(call.schema_name)
 
     async def test(self, call: Call, attempts: Attempts) -> tuple[Mode, Completion]:
-        """Find the mode for a schema's first call; also returns the reply that it got.
+        """Find the mode for a schema's first call: the first whose reply fits the schema, else the
+        last that got any reply. Also returns that reply.
 
-        Tests run one at a time until `_MAX_ALONE` have failed. If the server refuses or ignores a
-        mode, the next one is tried.
+        Tests run one at a time until `_MAX_ALONE` have failed.
 
         Raises:
             BackendError: no mode got a reply, or none of the run's first questions a text.
         """
-        async with self._testing:
+        async with AsyncExitStack() as alone:
+            await alone.enter_async_context(self._testing)
             proven = self.proven(call)
-            if proven is None and self._searches + self._cut < _MAX_ALONE:
-                return await self._tried(call, attempts)
-        if proven is not None:
-            return proven, await self._completions.get(call, proven, attempts)
-        return await self._tried(call, attempts)
-
-    async def _tried(self, call: Call, attempts: Attempts) -> tuple[Mode, Completion]:
-        """The first mode whose reply fits the schema, else the last that got any reply."""
-        self._refuse_silent()
-        refusal: BadRequest | None = None
-        unheeded: tuple[Mode, Completion] | None = None
-        for mode in self._candidates(call):
-            if unheeded and not (attempts.fresh or self._completions.stored(call, mode)):
-                return unheeded  # The run that stored the reply tried no further mode.
-            try:
-                completion = await self._completions.get(call, mode, attempts)
-            except ContextExceeded:
-                raise
-            except BadRequest as error:
-                refusal = refusal or error
-                continue
-            if completion.finish_reason != "stop":
-                self._cut += 1
-                return mode, completion  # Such a reply says nothing about the mode.
-            self.has_text = self.has_text or bool(completion.text.strip())
-            if _conforms(completion.text, call):
-                self._negotiation.settle(call, mode)
-                if attempts.fresh:
-                    self._proven[call.schema_name] = mode
-                return mode, completion
-            unheeded = mode, completion
-        self._searches += 1
-        if unheeded is not None:
-            self.note_text(unheeded[1].text)
-            return unheeded
-        assert refusal is not None
-        raise refusal
+            if proven is not None or self._searches + self._cut >= _MAX_ALONE:
+                await alone.aclose()
+            if proven is not None:
+                return proven, await self._completions.get(call, proven, attempts)
+            self._refuse_silent()
+            refusal: BadRequest | None = None
+            unheeded: tuple[Mode, Completion] | None = None
+            for mode in self._candidates(call):
+                if unheeded and not (attempts.fresh or self._completions.stored(call, mode)):
+                    return unheeded  # The run that stored the reply tried no further mode.
+                try:
+                    completion = await self._completions.get(call, mode, attempts)
+                except ContextExceeded:
+                    raise
+                except BadRequest as error:
+                    refusal = refusal or error
+                    continue
+                if completion.finish_reason != "stop":
+                    self._cut += 1
+                    return mode, completion  # Such a reply says nothing about the mode.
+                self.has_text = self.has_text or bool(completion.text.strip())
+                if _conforms(completion.text, call):
+                    self._negotiation.settle(call, mode)
+                    if attempts.fresh:
+                        self._proven[call.schema_name] = mode
+                    return mode, completion
+                unheeded = mode, completion
+            self._searches += 1
+            if unheeded is not None:
+                self.note_text(unheeded[1].text)
+                return unheeded
+            assert refusal is not None
+            raise refusal
 
     def _candidates(self, call: Call) -> Sequence[Mode]:
         """The modes to try with the call, in this order."""
