@@ -106,10 +106,10 @@ class Client:
             timeout=timeout,
         )
         self.limit, self.counters = transport.limit, transport.counters
-        self.served = ServedModel(
-            spec, backend, cache, self.counters, identity, transport.canary, own=ours
-        )
         store = cache if cache is not None else MemoryCache()
+        self.served = ServedModel(
+            spec, backend, store, self.counters, identity, transport.canary, own=ours
+        )
         self.negotiation = Negotiation(spec, backend, store, identity)
         self._completions = Completions(
             backend, transport, store, self.negotiation, self.served, identity

@@ -198,21 +198,22 @@ class Observer:
         question of which no word could be read."""
         observation = Observation()
         for place in questions:
-            observation |= await self._question(record, number, call, place)
+            if self.questions[place].passages:
+                observation |= await self._most_likely_passage(record, number, call, place)
+            elif self.questions[place].overlap:
+                observation |= self._overlap(record, number, place)
+            else:
+                observation |= await self._first_token(record, number, call, place)
             if place not in observation.chances:
                 break
         return observation
 
-    async def _question(self, record: Record, number: int, call: Call, place: int) -> Observation:
-        question = self.questions[place]
-        if question.passages:
-            return await self._most_likely_passage(record, number, call, place)
-        if not question.overlap:
-            return await self._first_token(record, number, call, place)
-        text = "\n".join(shown_texts(self.rubric, record).values())
+    def _overlap(self, record: Record, number: int, place: int) -> Observation:
+        """The share of the entry's words in one sentence of the texts, and that sentence."""
         from judge.judging.overlap import overlap
 
         assert self.rubric.each is not None, "overlap is with an entry"
+        text = "\n".join(shown_texts(self.rubric, record).values())
         subject = record.typed_entry(self.rubric.each, number).subject
         share, quote = overlap(subject, text)
         return Observation.of_question(place, (share, 1 - share), Usage(), quote=quote)

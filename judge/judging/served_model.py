@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from judge.backends.base import Backend, Completion
-from judge.cache import ReplyCache
+from judge.cache import MemoryCache, ReplyCache
 from judge.digest import digest
 from judge.errors import BackendError, Denied, UsageError
 from judge.judging.transport import Counters
@@ -35,7 +35,7 @@ class ServedModel:
 
     Args:
         spec, backend: as the client's.
-        cache: stores the model for later runs (None: not stored).
+        cache: stores the model for later runs.
         counters: the client's; they record the models that answered.
         identity: the backend's; passed in because it is slow to compute.
         small_call: makes one small call (None: none can be made).
@@ -49,7 +49,7 @@ class ServedModel:
         self,
         spec: str,
         backend: Backend,
-        cache: ReplyCache | None,
+        cache: ReplyCache | MemoryCache,
         counters: Counters,
         identity: Mapping[str, Any],
         small_call: Callable[[], Awaitable[Completion]] | None,
@@ -118,8 +118,7 @@ class ServedModel:
         async with self._looking:
             if self.ready:
                 return
-            entry = self._cache.get(self._entry) if self._cache is not None else None
-            model, earlier = None, (entry or {}).get("model")
+            model, earlier = None, (self._cache.get(self._entry) or {}).get("model")
             earlier = earlier if isinstance(earlier, str) else None
             try:
                 model = await self._backend.listed()
@@ -145,7 +144,7 @@ class ServedModel:
     def _take(self, model: str, *, stored: bool = False) -> None:
         self._model = model
         self._compare(model)
-        if self._cache is not None and not stored:
+        if not stored:
             self._cache.set(self._entry, {"model": model})
 
     def replied(self, completion: Completion) -> None:
