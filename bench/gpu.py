@@ -50,7 +50,7 @@ import numpy as np
 from material import VALUES, story, write_stories
 
 from judge.backends import factory
-from judge.backends.base import parse_model
+from judge.backends.base import LAST_LAYER, Call, Mode, parse_model, unpacked
 from judge.backends.vllm import KEY_VARIABLE, ModelServer
 
 QUESTION = "Does somebody in this story help a neighbour?"
@@ -190,8 +190,8 @@ async def _states(spec: str, prompts: Sequence[str], at_once: int) -> list[Seque
 
     async def state(prompt: str) -> Sequence[float]:
         async with free:
-            numbers, _ = await backend.hidden([{"role": "user", "content": prompt}])
-            return numbers
+            call = Call([{"role": "user", "content": prompt}], max_tokens=1, layer=LAST_LAYER)
+            return unpacked((await backend.complete(call, Mode.JSON_SCHEMA)).text, "e")
 
     try:
         return list(await asyncio.gather(*map(state, prompts)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 import re
 import struct
 from abc import ABC, abstractmethod
@@ -18,7 +19,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Self, TypedDict
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from judge.digest import digest
-from judge.errors import BadRequest, UsageError, install_hint
+from judge.errors import BadRequest, ServerFault, UsageError, install_hint
 
 LAST_LAYER = -1
 
@@ -116,7 +117,8 @@ class Call:
     for the first token. `temperature`: None leaves it to the server; above 0, calls with different
     `seed` or `vote` never share a reply. `role`: the asking judge's; calls that differ only in it
     share a reply. `layer`: asks for the hidden state of the prompt's last token after this layer
-    instead of a reply (`Backend.hidden`).
+    instead of a reply (`Completion.of_state`): 0 are the embeddings, -1 is the last layer, the only
+    one of some backends.
     """
 
     messages: Sequence[Message]
@@ -173,6 +175,22 @@ class Completion:
         return json.dumps({name: getattr(self, name) for name in self.__slots__})
 
     @classmethod
+    def of_state(cls, state: Sequence[float], layer: int | None, tokens: int) -> Completion:
+        """The completion of a call for a hidden state: its numbers as text, so that it is cached as
+        replies are. `tokens` were read for it; a server may normalise the numbers.
+
+        Raises:
+            ServerFault, BadRequest: the numbers are infinite or none, or too large.
+        """
+        what = f"the state after layer {layer}"
+        if not state or not all(map(math.isfinite, state)):
+            raise ServerFault(f"{what} holds no numbers, or infinite ones", tokens=(tokens, 0))
+        try:
+            return cls(packed(state, "e"), input_tokens=tokens)
+        except OverflowError as error:
+            raise BadRequest(f"{what} is too large: {error}", tokens=(tokens, 0)) from error
+
+    @classmethod
     def restored(cls, plain: Mapping[str, Any]) -> Completion | None:
         """The completion of `as_text`; None for any other JSON object."""
         try:
@@ -197,7 +215,7 @@ class Backend(ABC):
         method: the default method.
         in_process: the model is in this process: its calls cost nothing and have no time-out.
         decides: it is a decision model, which answers only a prompt's typed question.
-        gives_states: whether it has `hidden`.
+        gives_states: whether it gives hidden states (`Call.layer`).
         states_beside_replies: whether it gives replies as well; a server gives one or the other.
         speaks_openai: it takes `request`, the settings of an OpenAI server.
         adaptations: parts of a request that the server refuses, and what is sent instead (after
@@ -224,8 +242,8 @@ class Backend(ABC):
 
     @abstractmethod
     async def complete(self, call: Call, mode: Mode) -> Completion:
-        """One reply to one call, neither retried nor cached; raises a `BackendError` for any fault
-        of a server or engine."""
+        """One reply to one call, or the hidden state of its prompt, neither retried nor cached;
+        raises a `BackendError` for any fault of a server or engine."""
 
     @property
     def batches_under_way(self) -> int:
@@ -242,16 +260,6 @@ class Backend(ABC):
 
     async def ready(self) -> None:  # noqa: B027 - most are ready
         """Wait until calls can be answered; not part of their time-outs. Raises Denied if never."""
-
-    async def hidden(
-        self, messages: Sequence[Message], layer: int = LAST_LAYER
-    ) -> tuple[Sequence[float], int]:
-        """The state of the prompt's last token after a layer, and the number of tokens read.
-
-        `layer` is 0 for the embeddings, -1 for the last layer, the only one of some backends. A
-        server may normalise the numbers. Raises as `complete`.
-        """
-        raise NotImplementedError
 
     async def listed(self) -> str | None:
         """The entry of the server's list of models that calls go to, with what tells it from others
@@ -279,10 +287,11 @@ class Backend(ABC):
         """Free the backend's resources."""
 
 
-def refuse_inner_layer(layer: int) -> None:
+def refuse_inner_layer(call: Call) -> None:
     """Raise BadRequest for any layer but the last."""
-    if layer != LAST_LAYER:
-        raise BadRequest(f"the server gives the state of the last layer only, not of layer {layer}")
+    if call.layer != LAST_LAYER:
+        message = f"the server gives the state of the last layer only, not of layer {call.layer}"
+        raise BadRequest(message)
 
 
 def refuse_half_pairs(call: Call) -> None:

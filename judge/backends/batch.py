@@ -105,6 +105,8 @@ class BatchBackend(OpenAIBackend):
         self._cut_short = self._reached = False
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
+        if call.layer is not None:
+            return await super().complete(call, mode)
         request = self._prepared(call, mode)
         body = request.body
         key = digest([body.decode(), call.vote])

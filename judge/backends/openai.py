@@ -25,7 +25,6 @@ from judge.backends.adaptations import (
     thinks,
 )
 from judge.backends.base import (
-    LAST_LAYER,
     Backend,
     Call,
     Completion,
@@ -165,6 +164,8 @@ class OpenAIBackend(Backend):
         return openai_arguments(call, mode)
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
+        if call.layer is not None:
+            return await self._state(call)
         request = self._prepared(call, mode)
         return self._read(await self._http.request("POST", CHAT, data=request.body), request)
 
@@ -237,13 +238,11 @@ class OpenAIBackend(Backend):
             return errors.BadRequest(str(error))
         return error
 
-    async def hidden(
-        self, messages: Sequence[Message], layer: int = LAST_LAYER
-    ) -> tuple[Sequence[float], int]:
+    async def _state(self, call: Call) -> Completion:
         """The vector of /embeddings, of length one if the server normalises."""
-        refuse_inner_layer(layer)
-        refuse_half_pairs(Call(messages))
-        request = {"model": self._name, "encoding_format": "float", **self.embedded(messages)}
+        refuse_inner_layer(call)
+        refuse_half_pairs(call)
+        request = {"model": self._name, "encoding_format": "float", **self.embedded(call.messages)}
         response = await self._http.request("POST", "/embeddings", data=orjson.dumps(request))
         if response.status >= 300:
             raise unsuccessful(response, f"{self._name} at {self._http.server}")
@@ -253,7 +252,8 @@ class OpenAIBackend(Backend):
         except (LookupError, TypeError, ValueError) as error:
             source = f"the answer of {self._http.server}"
             raise errors.ServerFault(f"{source} is not an embedding: {scrubbed(error)}") from error
-        return state, count_of(mapping_of(answer.get("usage")).get("prompt_tokens")) or 0
+        tokens = count_of(mapping_of(answer.get("usage")).get("prompt_tokens")) or 0
+        return Completion.of_state(state, call.layer, tokens)
 
     async def listed(self) -> str | None:
         """This model's entry in /models, or the only entry; None if there is no such list.

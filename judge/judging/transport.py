@@ -7,7 +7,6 @@ without a retry, a tenth of an HTTP call.
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -21,7 +20,6 @@ from judge.backends.base import (
     Mode,
     Prompt,
     TypedQuestion,
-    packed,
 )
 from judge.backends.faults import MAX_WAIT
 from judge.backends.reading import CHARACTERS_PER_TOKEN, answer_of, counted
@@ -33,7 +31,6 @@ from judge.errors import (
     GivenUp,
     NoReply,
     Refused,
-    ServerFault,
     Unreachable,
 )
 from judge.judging.limits import AdaptiveLimit, Budget, Outages, pause
@@ -167,10 +164,7 @@ class Transport:
                     self.counters.calls += 1
                     try:
                         async with asyncio.timeout(self._timeout):
-                            if call.layer is None:
-                                completion = await self._backend.complete(call, mode)
-                            else:
-                                completion = await self._state(call, call.layer)
+                            completion = await self._backend.complete(call, mode)
                     except TimeoutError as error:
                         text = f"no answer within {self._timeout:g} s (--timeout)"
                         raise NoReply(text) from error
@@ -239,18 +233,6 @@ class Transport:
     async def _small_call(self) -> Completion:
         plain = replace(CANARY, schema=None, schema_name=None)
         return await self.send(plain, self._backend.modes[0], once=True)
-
-    async def _state(self, call: Call, layer: int) -> Completion:
-        """The hidden state as the text of a completion, so that it is cached as replies are."""
-        state, tokens = await self._backend.hidden(call.messages, layer)
-        if not state or not all(map(math.isfinite, state)):
-            text = f"the state after layer {layer} holds no numbers, or infinite ones"
-            raise ServerFault(text, tokens=(tokens, 0))
-        try:
-            return Completion(packed(state, "e"), input_tokens=tokens)
-        except OverflowError as error:
-            text = f"the state after layer {layer} is too large: {error}"
-            raise BadRequest(text, tokens=(tokens, 0)) from error
 
 
 def _max_tries(error: BackendError) -> int:

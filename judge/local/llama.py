@@ -16,7 +16,6 @@ from urllib.request import ProxyHandler, Request, build_opener
 
 from judge import errors
 from judge.backends.base import (
-    LAST_LAYER,
     Call,
     Completion,
     Message,
@@ -101,15 +100,12 @@ class LocalBackend(InProcess):
         return key_parts(call)
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
-        """One reply. Cancelling stops the engine within one batch of prompt or one token."""
+        """One reply; cancelling stops the engine within one batch of prompt or one token. For a
+        hidden state the prompt is always evaluated anew, not taken from the cache."""
+        if call.layer is not None:
+            refuse_inner_layer(call)
+            return await self._on_thread(self._state, call)
         return await self._on_thread(self._answer if self._decision is None else self._decide, call)
-
-    async def hidden(
-        self, messages: Sequence[Message], layer: int = LAST_LAYER
-    ) -> tuple[Sequence[float], int]:
-        """As `Backend.hidden`. The prompt is always evaluated anew, not taken from the cache."""
-        refuse_inner_layer(layer)
-        return await self._on_thread(self._state, Call(messages))
 
     def taught_by(self) -> frozenset[str]:
         """The keys of the items that the adapter was taught by; none if its file has none.
@@ -173,13 +169,14 @@ class LocalBackend(InProcess):
         why += ", or the adapter is of another model" if self.adapter else ""
         return f"llama.cpp cannot load {' with '.join(map(str, files))}: {why}"
 
-    def _state(self, call: Call, stop: threading.Event) -> tuple[Sequence[float], int]:
+    def _state(self, call: Call, stop: threading.Event) -> Completion:
         if stop.is_set():
             raise errors.ServerFault("the call was cancelled")
         reply = self._engine.handle_embeddings({"input": self._templated(call.messages)})
         if "error" in reply:
             raise _error(reply["error"])
-        return reply["data"][0]["embedding"], reply["usage"]["prompt_tokens"]
+        state, tokens = reply["data"][0]["embedding"], reply["usage"]["prompt_tokens"]
+        return Completion.of_state(state, call.layer, tokens)
 
     def _templated(self, messages: Sequence[Message]) -> str:
         """The prompt by the model's chat template, which only the engine has."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -13,13 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from judge import errors
-from judge.backends.base import (
-    LAST_LAYER,
-    Call,
-    Completion,
-    Message,
-    Mode,
-)
+from judge.backends.base import Call, Completion, Mode
 from judge.local import store
 from judge.local.chat_template import prompt_tokens
 from judge.local.in_process import InProcess
@@ -67,21 +61,13 @@ class TransformersBackend(InProcess):
         }
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
-        """One reply. Cancelling drops it before the next token."""
-        completion, _ = await self._on_thread(self._answer, call)
-        return completion
-
-    async def hidden(
-        self, messages: Sequence[Message], layer: int = LAST_LAYER
-    ) -> tuple[Sequence[float], int]:
-        """As `Backend.hidden`, for any layer; raises BadRequest for one that does not exist."""
-        call = Call(messages, max_tokens=1, layer=layer)
-        completion, state = await self._on_thread(self._answer, call)
-        return state, completion.input_tokens
+        """One reply, or the hidden state after any layer; cancelling drops it before the next
+        token."""
+        return await self._on_thread(self._answer, call)
 
     # ------------------------------------------------------------ on the worker thread
 
-    def _answer(self, call: Call, stop: threading.Event) -> tuple[Completion, list[float]]:
+    def _answer(self, call: Call, stop: threading.Event) -> Completion:
         try:
             tokens, grammar = self._prompt(call), self._grammar(call)
         except errors.BackendError:
@@ -90,6 +76,8 @@ class TransformersBackend(InProcess):
             raise errors.BadRequest(f"{self._spec} cannot be asked this: {error}") from error
         try:
             return self._generate(call, tokens, grammar, stop)
+        except errors.BackendError:
+            raise
         except Exception as error:
             message = f"{self._spec} on {self._device}: {type(error).__name__}: {error}"
             # Known by its words: on a CPU a lack of memory is a plain RuntimeError.
@@ -126,7 +114,7 @@ class TransformersBackend(InProcess):
         tokens: list[int],
         grammar: _Grammar | None,
         stop: threading.Event,
-    ) -> tuple[Completion, list[float]]:
+    ) -> Completion:
         import torch
 
         loaded, device = self._engine, self._device
@@ -155,6 +143,9 @@ class TransformersBackend(InProcess):
                 output_logits=bool(call.logprobs),
                 output_hidden_states=call.layer is not None,
             )
+        if call.layer is not None:
+            state = out.hidden_states[0][call.layer][0, -1].float().tolist()
+            return Completion.of_state(state, call.layer, len(tokens))
         reply = out.sequences[0, len(tokens) :].tolist()
         text = [token for token in reply if token not in loaded.ends]
         first = None
@@ -162,7 +153,7 @@ class TransformersBackend(InProcess):
             top = out.logits[0][0].float().log_softmax(-1).topk(call.logprobs)
             words = [loaded.tokenizer.decode([token]) for token in top.indices.tolist()]
             first = tuple(zip(words, top.values.tolist(), strict=True))
-        completion = Completion(
+        return Completion(
             text=loaded.tokenizer.decode(text, skip_special_tokens=True),
             finish_reason="stop" if len(text) < len(reply) else "length",
             input_tokens=len(tokens),
@@ -170,9 +161,6 @@ class TransformersBackend(InProcess):
             cached_tokens=0,
             first_token=first,
         )
-        if call.layer is None:
-            return completion, []
-        return completion, out.hidden_states[0][call.layer][0, -1].float().tolist()
 
     @cached_property
     def _engine(self) -> _Loaded:

@@ -13,7 +13,7 @@ from loopback import Answer, Loopback, fails
 from routed import Routed
 
 from judge import errors
-from judge.backends.base import Call, Message, Mode
+from judge.backends.base import Call, Completion, Message, Mode
 from judge.backends.openai import OpenAIBackend
 
 KEY = "sk-test-0123456789abcdef"
@@ -291,7 +291,9 @@ async def test_a_vector_comes_with_the_tokens_that_the_server_counted(
     with Loopback(lambda asked: Answer(body=json.dumps(told).encode())) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         backend = OpenAIBackend("m")
-        assert await backend.hidden([{"role": "user", "content": "Hi."}]) == ([0.6, 0.8], tokens)
+        call = Call([{"role": "user", "content": "Hi."}], layer=-1)
+        completion = await backend.complete(call, Mode.JSON_SCHEMA)
+        assert completion == Completion.of_state([0.6, 0.8], -1, tokens)
         await backend.aclose()
 
 
@@ -302,7 +304,8 @@ async def test_a_server_that_refuses_a_vector_is_told_as_any_that_refuses(
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         backend = OpenAIBackend("m")
         with pytest.raises(errors.Denied, match="refuses the key"):
-            await backend.hidden([{"role": "user", "content": "Hi."}])
+            call = Call([{"role": "user", "content": "Hi."}], layer=-1)
+            await backend.complete(call, Mode.JSON_SCHEMA)
         await backend.aclose()
 
 

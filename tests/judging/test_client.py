@@ -670,10 +670,10 @@ class States(Fake):
 
     gives_states = True
 
-    async def hidden(self, messages: Any, layer: int = -1) -> tuple[list[float], int]:
-        self.calls.append(Call(messages))
-        said: Any = self.script(self.calls[-1], len(self.calls))
-        return list(said), 9
+    async def complete(self, call: Call, mode: Mode) -> Completion:
+        self.calls.append(call)
+        said: Any = self.script(call, len(self.calls))
+        return Completion.of_state(list(said), call.layer, 9)
 
 
 @pytest.mark.parametrize("bad", [[1.0, 2.0], [], [float("nan")] * 3, [float("inf"), 0.0, 1.0]])

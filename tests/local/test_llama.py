@@ -17,7 +17,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from judge.backends.base import Backend, Call, Completion, Message, Mode
+from judge.backends.base import Backend, Call, Completion, Message, Mode, unpacked
 from judge.errors import BadRequest, ContextExceeded, Denied, UsageError
 from judge.local.fetch import SourceUnreachable, pull
 from judge.local.llama import LocalBackend, _physical_cores
@@ -175,7 +175,9 @@ def test_a_prompt_has_one_state_whatever_was_asked_before(shallow: LocalBackend)
 
     def state(question: str, layer: int = -1) -> tuple[Sequence[float], int]:
         messages: list[Message] = [{"role": "user", "content": f"{story}\n\n{question}"}]
-        return asyncio.run(shallow.hidden(messages, layer))
+        call = Call(messages, max_tokens=1, layer=layer)
+        completion = asyncio.run(shallow.complete(call, Mode.JSON_SCHEMA))
+        return unpacked(completion.text, "e"), completion.input_tokens
 
     question = "Is Ann in the story? Answer Yes or No."
     first, tokens = state(question)
