@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -54,9 +53,17 @@ def pull_model(name: PulledName = None) -> None:
 
     Example: judge models pull hf:Qwen/Qwen2.5-7B-Instruct-GGUF
     """
+    from judge.cli.progress import steps
     from judge.local import DEFAULT_NAME
+    from judge.local.fetch import pull
 
-    typer.echo(fetch(name or DEFAULT_NAME))
+    name = name or DEFAULT_NAME
+    with steps("MB") as show:
+        file = pull(
+            name,
+            progress=lambda size, of, title: show(name, size / 1e6, of / 1e6, title),
+        )
+    typer.echo(file)
 
 
 @app.command("path")
@@ -82,12 +89,3 @@ def remove_model(name: RemovedName) -> None:
     file, freed = store.remove(name)
     kept = f"; {file} belongs to another tool and is kept" if file.is_file() else ""
     typer.echo(f"removed {name} ({freed / 1e6:,.0f} MB){kept}")
-
-
-def fetch(name: str) -> Path:
-    """Download weights, with progress on standard error."""
-    from judge.cli.progress import steps
-    from judge.local.fetch import pull
-
-    with steps("MB") as show:
-        return pull(name, progress=lambda size, of, title: show(name, size / 1e6, of / 1e6, title))
