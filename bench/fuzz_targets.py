@@ -78,7 +78,7 @@ def records(format: str, data: bytes) -> list[Record] | None:
         assert str(error)
         return None
     for item in items:
-        assert (item.fields is None) != (item.problem is None), item
+        assert (item.raw is None) == (item.problem is None), item
         assert item.line >= 1 and item.source == "<stdin>"
         assert item.problem is None or item.problem.message
         record = item.of_kind()
@@ -102,7 +102,7 @@ def jsonl(data: bytes) -> None:
     written = [line for line in data.split(b"\n") if line and not line.isspace()]
     assert items is not None and len(items) == len(written), (items, len(written))
     for item, line in zip(items, written, strict=True):
-        if item.fields is None and len(line) <= LIMIT:
+        if item.raw is not None and len(line) <= LIMIT:
             assert item.raw == line.rstrip(b"\r").decode("utf-8", "backslashreplace"), item
 
 

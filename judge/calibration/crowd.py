@@ -222,7 +222,7 @@ def _contrary(source: str) -> Iterator[tuple[str, str, str]]:
     """Each line's two records, and the answer that they cannot both have; raises UsageError."""
     for item in read(source):
         try:
-            fields = item.usable().fields or {}
+            fields = item.usable().fields
             first, second = _name(fields, "item"), _name(fields, "contrary")
             if (answer := answer_of(fields.get("answer"), "answer")) is None:
                 raise LabelError("field 'answer' is missing", "answer")
@@ -250,7 +250,7 @@ def people_of(path: str) -> dict[str, dict[str, str]]:
     people: dict[str, dict[str, str]] = {}
     for item in read(path):
         try:
-            fields = item.usable().fields or {}
+            fields = item.usable().fields
             if (name := _name(fields, "annotator")) in people:
                 raise LabelError(f"annotator {name!r} is named twice", "annotator")
         except LabelError as error:

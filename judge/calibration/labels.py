@@ -136,7 +136,7 @@ class _LabelReader:
                 record = replace(record, source=file, line=line)
             elif (problem := self._add(source, item)) is None:
                 continue
-            self.problems.append(replace(record, fields=None, problem=problem))
+            self.problems.append(replace(record.without_fields(), problem=problem))
 
     def _wrong(self, item: LabelledItem) -> Problem | None:
         """Why the item's answers cannot be used; None if they can."""
@@ -316,7 +316,7 @@ def _same_record(one: LabelledItem, other: LabelledItem) -> bool:
 
     Only shared fields are compared, because a sheet has only the fields that people were shown.
     """
-    fewer, more = sorted((one.record.fields or {}, other.record.fields or {}), key=len)
+    fewer, more = sorted((one.record.fields, other.record.fields), key=len)
     shared = all(name in more and more[name] == content for name, content in fewer.items())
     return shared and bool(fewer) >= bool(more)
 

@@ -114,7 +114,7 @@ def majority_records(
     for item in (item for path in records for item in read(path) if item.fields):
         # Of several records of one name, `judge label` asks about the first.
         whole.setdefault(in_column(item, id_column) or record_name(item), item)
-    of_content = {label_key(item.fields or {}): name for name, item in whole.items()}
+    of_content = {label_key(item.fields): name for name, item in whole.items()}
     lines: dict[str, dict[str, Any]] = {}
     labels: dict[str, dict[str, Any]] = defaultdict(dict)
     for check, questions in checks.items():
@@ -122,7 +122,7 @@ def majority_records(
         entries: dict[str, int] = {}
         places = [(_whole(question, of_content), question) for question in questions.values()]
         for id, question in places:
-            _, count = typed_fields(whole.get(id, question.item.record).fields or {})
+            _, count = typed_fields(whole.get(id, question.item.record).fields)
             entries[id] = max(question.item.number, entries.get(id, 0), count or 0)
         for id, question in places:
             if not question.annotations:
@@ -175,7 +175,7 @@ def _whole(question: VotedQuestion, of_content: Mapping[str, str]) -> str:
     """The name of the question's record among whole records, by content if it has no id."""
     if question.has_id:
         return question.record
-    content = content_hash(question.item.record.fields or {})
+    content = content_hash(question.item.record.fields)
     return of_content.get(content, question.record)
 
 

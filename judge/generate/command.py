@@ -191,7 +191,7 @@ def _announce_replaced(generator: Generator, sources: Sequence[str], options: Dr
 
     files = [source for source in sources if source != "-"]
     lines = rows(files, options) if generator.writes and files else ()
-    first = next((line.visible for line in lines if line.fields is not None), {})
+    first = next((line.visible for line in lines if line.raw is None), {})
     written = normalised(generator.writes)
     if names := [name for name in first if normalise(name) in written]:
         keep = f"--map OTHER_NAME={names[0]} keeps the source's"

@@ -112,7 +112,7 @@ def groups_of(sources: Sequence[str], columns: Mapping[str, str] = MappingProxyT
     two, or if the records come from standard input."""
     if sources[0] == "-":
         return GROUPS
-    rows = (item.fields for item in renamed(read(sources[0]), columns) if item.fields is not None)
+    rows = (item.fields for item in renamed(read(sources[0]), columns) if item.problem is None)
     names: dict[str, None] = {}
     for fields in islice(rows, LOOK):
         with suppress(LabelError):

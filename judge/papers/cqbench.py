@@ -107,7 +107,7 @@ def _simpler(items: Iterable[Record], setting: str | None) -> Iterator[Record]:
         if item.problem is not None:
             yield item
             continue
-        fields = item.visible
+        fields = item.fields
         options, gold = fields["options"], fields["gold"]
         if setting == MERGED:
             options, gold = [*dict.fromkeys(map(_mild, options))], _mild(gold)

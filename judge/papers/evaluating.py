@@ -179,7 +179,7 @@ class Evaluation(Task):
         Args:
             model_of, work_of: make the measured model, and the judges' work.
         """
-        fields, choices = item.visible, self.choices
+        fields, choices = item.fields, self.choices
         model = model_of(
             self._client,
             self._method,
@@ -203,7 +203,7 @@ class Evaluation(Task):
     def failed(self, item: Record, kind: str, message: str, unfinished: Unfinished | None) -> Line:
         problem = {"type": kind, **item.place, "message": message}
         return line_of(
-            MeasuredAnswer(item.visible, AnswerOutcome.ERROR, reason=message),
+            MeasuredAnswer(item.fields, AnswerOutcome.ERROR, reason=message),
             self._mark,
             problem,
         )

@@ -158,7 +158,7 @@ def released(
         # A cell without one label is kept unchanged, and is unreadable as an answer.
         answer = _label_in(row.visible.get(column)) or row.visible.get(column)
         for item in _of_norm(row, conditions):
-            yield MeasuredAnswer(item.visible, AnswerOutcome.ANSWERED, answer)
+            yield MeasuredAnswer(item.fields, AnswerOutcome.ANSWERED, answer)
 
     results: dict[str, MeasuredAnswer] = {}
     for result in each_row([answers], of_row):

@@ -191,7 +191,7 @@ async def choice(state: State) -> None:
 
 
 def _own_premise(work: Work) -> bool:
-    return TEMPLATE not in work.record.visible
+    return TEMPLATE not in work.record.fields
 
 
 def after_premise(state: State) -> str:
@@ -224,7 +224,7 @@ def lost(work: Work, judgement: Judgement) -> Lost | None:
     failure, check = first_failure(work, judgement), work.last(FAULT)
     if failure and failure[0] == FAULT and check is not None and check.answer in FAULTS:
         return check.answer, failure[1]
-    if failure is None and HYPOTHESES[0] not in work.record.visible:
+    if failure is None and HYPOTHESES[0] not in work.record.fields:
         return given_up(work) if work.notes else ("hypothesis_writing", "not asked")
     return failure
 

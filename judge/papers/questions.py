@@ -70,7 +70,7 @@ _OURS = ("id", LINEAGE, RESERVED, "turn", "verifier", "fooled", "hints")
 async def formulation(state: State) -> None:
     """Make a question of the scenario, or take the source's own."""
     work = state["work"]
-    if QUESTION in (fields := work.record.visible):
+    if QUESTION in (fields := work.record.fields):
         work.wrote({name: fields[name] for name in (QUESTION, *OPTIONS, "answer")}, "record")
         return
     await compose(work, "question_writing", NewQuestion, "record")
@@ -80,7 +80,7 @@ async def verification(state: State) -> None:
     """Ask the verifier, and keep its answer and its probability of the right option."""
     work = state["work"]
     # A record has no label; this one is only for the verifier's rubric.
-    gold = str(work.record.visible["answer"]).strip().upper()
+    gold = str(work.record.fields["answer"]).strip().upper()
     work.record = work.record.with_typed(label=gold)
     check = await work.votes(work.context.panel("verifier", "loop"), "loop")
     work.paid += check.usage
@@ -96,7 +96,7 @@ async def revision(state: State) -> None:
     order = Random(work.record.id).sample([*STRATEGIES], len(STRATEGIES))
     strategy = order[(work.round - 1) % len(order)]
     if await compose(work, "question_revision", NewQuestion, "record", [STRATEGIES[strategy]]):
-        used = work.record.visible.get("revisions", [])
+        used = work.record.fields.get("revisions", [])
         work.wrote({"revisions": [*used, strategy]}, "record")
 
 
@@ -121,9 +121,9 @@ def after_formulation(state: State) -> str:
 
 def after_verification(state: State) -> str:
     work = state["work"]
-    if work.record.visible.get("fooled") is not False:
+    if work.record.fields.get("fooled") is not False:
         return "region"
-    if work.record.visible.get("turn") == "person":
+    if work.record.fields.get("turn") == "person":
         return "hints"
     return "revision" if work.round <= min(work.rounds, len(STRATEGIES)) else "region"
 

@@ -41,7 +41,7 @@ def look_ahead(
     before: list[Record] = []
     for item in items:
         before.append(item)
-        if item.fields is not None:
+        if item.problem is None:
             return item.fields, chain(before, items)
     return {}, iter(before)
 
@@ -73,7 +73,7 @@ def each_row(
     id_key = normalise(id_field)
     of_sources = (records.get(source) or renamed(read(source), columns) for source in sources)
     for item in chain.from_iterable(of_sources):
-        if item.fields is None:
+        if item.raw is not None:
             yield item
             continue
         try:
@@ -93,7 +93,7 @@ def each_row(
 
 def refuse_table(row: Record) -> None:
     """Raise UsageError for a row of a table that judge wrote, which has no whole judgement."""
-    if f"{RESERVED}.verdict" in row.visible:
+    if f"{RESERVED}.verdict" in row.fields:
         lines = f"name the JSON lines that it was made from, such as {row.source}.jsonl"
         raise UsageError(f"{row.source} is a table of verdicts: {lines}")
 
@@ -148,7 +148,7 @@ def taken(
     if by:
         head = list(islice(items, LOOK))
         sound = [item for item in head if item.problem is None]
-        strata_of(sound, lambda item: item.visible, by if sound else ())
+        strata_of(sound, lambda item: item.fields, by if sound else ())
         items = chain(head, items)
     if sample is not None:
         items = list(items)
@@ -168,6 +168,6 @@ def taken(
 
 def _row_of(item: Record) -> str:
     """The row that an item was made from; for an unreadable one its place in the source."""
-    fields = item.visible
+    fields = item.fields
     row = fields.get("row", fields.get("id"))
     return f"{item.source}:{item.line}" if row is None else str(row)

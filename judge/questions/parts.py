@@ -9,7 +9,6 @@ import string
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
@@ -337,7 +336,7 @@ def first_token_question(
     answers: Sequence[str],
     *,
     comparing: bool = False,
-    criteria: Mapping[str, str] = MappingProxyType({}),
+    criteria: Mapping[str, str],
 ) -> FirstToken:
     """The first-token question of a rubric that has none.
 
@@ -402,7 +401,7 @@ def decision_fault(
     questions: Sequence[FirstToken],
     answers: Sequence[str],
     compare: tuple[str, str] | None,
-    orders: int = 1,
+    orders: int,
 ) -> str | None:
     """Why these questions cannot give the rubric's answers; None if they can."""
     outcomes = {answer for question in questions for answer in question.means.values()}

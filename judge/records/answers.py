@@ -152,7 +152,7 @@ def in_order(answer: str) -> str:
     return SEVERAL.join(sorted({*answer.split(SEVERAL)}))
 
 
-def without_no_label(answer: str, answers: Collection[str] = ()) -> str | None:
+def without_no_label(answer: str, answers: Collection[str]) -> str | None:
     """A spelling without the parts that mean "no label"; None if nothing is left.
 
     `answers` are spellings that still count as answers, such as `none` where a rubric has it.

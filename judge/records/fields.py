@@ -27,10 +27,10 @@ ENTAILMENT |= {answer: answer for answer in ENTAILMENT.values()}
 def refused(item: Record, problem: Problem) -> Record:
     """`item` with the problem, and its fields as raw text."""
     raw = item.raw
-    if item.fields is not None:
+    if raw is None:
         text = dump(item.fields).decode("utf-8").rstrip("\n")
         raw = text if len(text) <= RAW_LIMIT else f"{text[:RAW_LIMIT]}… [{len(text)} in all]"
-    return Record(item.source, item.line, None, raw, problem)
+    return Record.unreadable(item.source, item.line, problem, raw)
 
 
 def id_text(id: object, field: str) -> str | None:
@@ -45,9 +45,9 @@ def id_text(id: object, field: str) -> str | None:
 
 def record_name(item: Record) -> str:
     """The name of a line: its id, else FILE#LINE."""
-    key = next((key for key in item.fields or {} if normalise(key) == "id"), "id")
+    key = next((key for key in item.fields if normalise(key) == "id"), "id")
     place = f"{Path(item.source).name}#{item.line}"
-    return id_text((item.fields or {}).get(key), key) or place
+    return id_text(item.fields.get(key), key) or place
 
 
 def answer_of(content: object, field: str) -> str | None:

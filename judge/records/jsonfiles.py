@@ -163,7 +163,7 @@ def json_item(source: Input, line: int, data: bytes, where: str) -> Record:
     except LabelError as error:
         return source.bad(line, str(error), data, field=error.problem.field)
     # A record over several lines is joined: a JSON string cannot hold a raw line break.
-    return Record(source.name, line, fields, _LINE_BREAK.sub("", text))
+    return Record(source.name, line, fields, json=_LINE_BREAK.sub("", text))
 
 
 def spans(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
@@ -281,8 +281,8 @@ def dump_judged(
 
 def _own_text(fields: Mapping[str, Any], record: Record) -> bytes:
     """The fields as JSON, those that the record still has in the words of its source text."""
-    before, text = record.fields, (record.raw or "").rstrip()
-    if before is None or not text:
+    before, text = record.fields, (record.json or "").rstrip()
+    if not text:
         return _encoded(fields)
     if before == fields and not record.input_key:
         return text.encode()

@@ -323,7 +323,7 @@ class Lines:
 
 def _validated(item: Record) -> tuple[Line, Judgement]:
     """A line and its judgement; ValueError says why judge cannot have written the line."""
-    if item.fields is None:
+    if item.problem is not None:
         raise ValueError(item.fault)
     content = judgement_in(item.fields)
     if not isinstance(content, dict) or "verdict" not in content:
@@ -402,7 +402,7 @@ def bad_input(record: Record) -> Line:
     error: dict[str, Any] = {"type": problem.type, **record.place, "message": problem.message}
     if problem.field is not None:
         error["field"] = problem.field
-    fields = {"raw": record.raw or ""} if record.fields is None else shortened(record.fields)
+    fields = shortened(record.fields) if record.raw is None else {"raw": record.raw}
     name = _name(record)
     content = {**({"name": name} if name else {}), "verdict": str(Verdict.ERROR), "error": error}
     return written(own_fields(fields), content, record)
@@ -424,4 +424,4 @@ def renamed(line: Line, record: Record) -> Line | None:
 
 def _name(record: Record) -> str | None:
     """The record's name in its line; None if its own id is the name."""
-    return None if record.called == own_id(record.fields or {}) else record.called
+    return None if record.called == own_id(record.fields) else record.called

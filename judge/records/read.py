@@ -304,7 +304,7 @@ def mapped(records: Iterable[Record], columns: Mapping[str, str]) -> Iterator[Re
         paths = columns
         if key := record.input_key:
             paths = {name: key if path == RESERVED else path for name, path in columns.items()}
-        problem = record.problem if record.fields is None else _misfit(record.fields, paths)
+        problem = record.problem or _misfit(record.fields, paths)
         yield replace(record, columns=paths, problem=problem)
 
 
@@ -312,13 +312,13 @@ def renamed(records: Iterable[Record], columns: Mapping[str, str]) -> Iterator[R
     """As `mapped`, but the records' fields are replaced by those shown to judges."""
     for record in mapped(records, columns):
         if record.problem is not None:
-            yield replace(record, fields=None)
+            yield record.without_fields()
         else:
             yield replace(record, fields=record.visible, columns={})
 
 
 def _with_judge_renamed(record: Record) -> Record:
-    fields = record.fields or {}
+    fields = record.fields
     if (content := judgement_in(fields, _NO_FIELD)) is _NO_FIELD or is_verdict(content):
         return record
     name = f"input_{RESERVED}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -95,10 +95,10 @@ class Record:
     As read:
 
     - `source`: the file's name or `<stdin>`; `line` counts from 1 (in Parquet, rows)
-    - `fields`: the JSON object; None if it is unreadable
-    - `raw`: the source text: of a record in JSON the object, on one line; of an unreadable one the
-      text that could not be read, with bytes that are not UTF-8 written as `\\xNN`, cut at the size
-      limit
+    - `fields`: the JSON object; empty if it is unreadable
+    - `json`: the source text of a record in JSON, on one line
+    - `raw`: the text that could not be read, with bytes that are not UTF-8 written as `\\xNN`, cut
+      at the size limit; None if there is an object
     - `problem`: why it cannot be judged
     - `among`: whether there are several sources
 
@@ -118,7 +118,9 @@ class Record:
 
     source: str
     line: int
-    fields: dict[str, Any] | None
+    fields: dict[str, Any]
+    _: KW_ONLY
+    json: str | None = None
     raw: str | None = None
     problem: Problem | None = None
     among: bool = False
@@ -131,10 +133,14 @@ class Record:
     repeated: bool = False
     rewrites: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def readable(self) -> bool:
-        """Whether it is an object without a problem."""
-        return self.fields is not None and self.problem is None
+    @classmethod
+    def unreadable(cls, source: str, line: int, problem: Problem, raw: str = "") -> Record:
+        """The record of this text (`raw`), which could not be read."""
+        return cls(source, line, {}, raw=raw, problem=problem)
+
+    def without_fields(self) -> Record:
+        """The record as one that could not be read."""
+        return replace(self, fields={}, json=None, raw=self.raw or self.json or "")
 
     @property
     def fault(self) -> str:
@@ -149,7 +155,7 @@ class Record:
         With `kind` None, the kind is recognised from the fields; `default` is that of a record that
         no kind fits, or several. With `ids`, a record whose id came before is named by its place.
         """
-        if not self.readable:
+        if self.problem is not None:
             return self
         try:
             kind = kind or the_kind_of(self.visible, default)
@@ -185,7 +191,7 @@ class Record:
         """The record's name for people: its name or id; its place if it has none or it repeats."""
         if self.repeated:
             return self.at_line
-        return self.name or self.typed.get("id") or own_id(self.fields or {}) or self.at_line
+        return self.name or self.typed.get("id") or own_id(self.fields) or self.at_line
 
     @property
     def id(self) -> str:
@@ -195,14 +201,14 @@ class Record:
     @property
     def draft(self) -> int:
         """Its number in the set that it was generated for, from 1; 0 for any other record."""
-        lineage = (self.fields or {}).get(LINEAGE)
+        lineage = self.fields.get(LINEAGE)
         index = lineage.get("index") if isinstance(lineage, dict) else None
         return index if isinstance(index, int) and index > 0 else 0
 
     @cached_property
     def content_hash(self) -> str:
         """The hash of the record's own fields, in any order."""
-        return content_hash(self.fields or {})
+        return content_hash(self.fields)
 
     def mark(self, names: Iterable[str], others: Iterable[str] = ()) -> str:
         """The fence in prompts that show these fields: 8 hex digits that no text of the record
@@ -213,7 +219,7 @@ class Record:
         """
         key, lists = tuple(sorted(names)), tuple(others)
         if (key, lists) not in self._marks:
-            texts = [own_json(self.fields or {}), *self.rewrites.values()]
+            texts = [own_json(self.fields), *self.rewrites.values()]
             texts += (self.texts.get(name, "") for name in {*key, *lists})
             texts += (entry for name in lists for entry in self.entries(name))
             seed = digest([self._texts_read.get(name, "") for name in key])
@@ -234,7 +240,7 @@ class Record:
         the object, too. Where a column is the id, the record's own (`id`, `ID`, `_id`) is left out.
         Raises KeyError if the record lacks a column.
         """
-        fields = self.fields or {}
+        fields = self.fields
         if not self.columns:
             return fields
         names = {key_for(fields, path): name for name, path in self.columns.items()}
@@ -366,7 +372,7 @@ class Record:
 
     def with_fields(self, changes: Mapping[str, Any]) -> Record:
         """The record with `changes` of its fields (see `with_changes`)."""
-        return replace(self, fields=self.with_changes(changes), raw=None)
+        return replace(self, fields=self.with_changes(changes), json=None)
 
     def with_typed(self, **contents: Any) -> Record:
         """The record with other typed fields, for judges; `fields` are unchanged."""
@@ -374,7 +380,7 @@ class Record:
 
     def originals(self, names: Iterable[str]) -> dict[str, Any]:
         """The record's own fields, as they were read, that changes of these typed fields alter."""
-        fields = self.fields or {}
+        fields = self.fields
         paths = [key_for(fields, self._path(self.names[name])) for name in names]
         keys = [p if p in fields else key_for(fields, p.partition(".")[0]) for p in paths]
         return {key: fields[key] for key in keys}
@@ -385,7 +391,7 @@ class Record:
         `changes` maps typed names to new contents (for a list, its entries); new fields come last.
         An earlier verdict is left out.
         """
-        fields = own_fields(self.fields or {})
+        fields = own_fields(self.fields)
         for name, content in changes.items():
             key = self.names.get(name, name)
             if isinstance(content, tuple | list) and key in self.names.values():

@@ -92,18 +92,16 @@ class Input:
         self,
         line: int,
         message: str,
-        data: bytes | None = None,
+        data: bytes = b"",
         *,
         size: int = 0,
         field: str | None = None,
     ) -> Record:
         """The item for an unreadable record; `data` is its text, or the start of `size` bytes."""
-        raw = None
-        if data is not None:
-            text = data.decode("utf-8", "backslashreplace")
-            whole = size <= len(data)
-            raw = text if whole else f"{text[:RAW_LIMIT]}… [{size} bytes in all]"
-        return Record(self.name, line, None, raw, Problem(message, field))
+        raw = data.decode("utf-8", "backslashreplace")
+        if size > len(data):
+            raw = f"{raw[:RAW_LIMIT]}… [{size} bytes in all]"
+        return Record.unreadable(self.name, line, Problem(message, field), raw)
 
     def cut_off(self, error: Exception) -> Record:
         """The item that says why the input broke off."""

@@ -51,14 +51,14 @@ def _record(number: int, content: object) -> Record:
     try:
         fields = as_json(content)
     except RecursionError:
-        return Record(_SOURCE, number, None, "", Problem("the record is nested too deep"))
+        return Record.unreadable(_SOURCE, number, Problem("the record is nested too deep"))
     except _NoJSONError as error:
         problem = str(error)
     else:
         if isinstance(fields, dict):
             return Record(_SOURCE, number, fields)
         problem = f"a record is a mapping of fields, and this is {type(content).__name__}"
-    return Record(_SOURCE, number, None, clip(content), Problem(problem))
+    return Record.unreadable(_SOURCE, number, Problem(problem), clip(content))
 
 
 class _NoJSONError(Exception):

@@ -75,9 +75,9 @@ def _one_or_more(source: Input) -> Iterator[Record]:
     items = read_jsonl(source)
     for item in items:
         # Wait for the next line only where it matters: a pipe may be slow.
-        wraps = item.fields is not None and layout(item.fields) is not None
+        wraps = item.problem is None and layout(item.fields) is not None
         if wraps and (following := next(items, None)) is None:
-            yield from _unwrapped(source, item.line, item.raw or "")
+            yield from _unwrapped(source, item.line, item.json or "")
         else:
             yield from chain([item], [following] if wraps and following else [], items)
 
@@ -100,7 +100,7 @@ def _is_lines(head: bytes) -> bool:
 def _unwrapped(source: Input, line: int, text: str) -> Iterator[Record]:
     """The rows of a file's only object, which begins on this line; the object if it wraps none."""
     item = json_item(source, line, text.encode("utf-8", "surrogateescape"), "character")
-    wrapper = None if item.fields is None else layout(item.fields)
+    wrapper = layout(item.fields) if item.problem is None else None
     if wrapper is None:
         yield item
         return

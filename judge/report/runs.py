@@ -139,7 +139,7 @@ def read_run(source: str, first: Run | None = None) -> Run:
     run = Run(source, RunDescriptions.beside(source), first)
     for item in read(source):
         where = f"{source}, line {item.line}"
-        if item.fields is None:
+        if item.problem is not None:
             raise UsageError(f"{where}: {item.fault}")
         if (line := Line.of(item.fields)) is None:
             hint = "name outputs of judge evaluate, score or validate"

@@ -45,7 +45,7 @@ class Decisions:
         self._answers: dict[str, dict[str, dict[int, tuple[str, str | None]]]] = {}
         self._path = path
         items = list(read(path, max_line=MAX_OUTPUT_LINE))
-        fields_of = {item.line: item.fields or {} for item in items}
+        fields_of = {item.line: item.fields for item in items}
         lines = [fields for fields in fields_of.values() if fields]
         if lines and not any(fields.keys() & {"labels", RESERVED} for fields in lines):
             raise UsageError(

@@ -242,7 +242,7 @@ def sampled(
     Raises:
         UsageError: no item has any of the fields.
     """
-    groups = drawn_evenly(items, count, seed, lambda item: stratum(item.fields or {}, by))
+    groups = drawn_evenly(items, count, seed, lambda item: stratum(item.fields, by))
     there = next((i.fields for part in groups.values() for _, i in part[1] if i.fields), {})
     refuse_absent(groups, by, there)
     members = chain.from_iterable(part for _, part in groups.values())

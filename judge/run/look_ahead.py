@@ -89,7 +89,7 @@ class LookAhead:
         self._by = {
             name
             for name in self._by
-            if stratum(item.fields or {}, [renamed.get(name, name)]) == (NO_CONTENT,)
+            if stratum(item.fields, [renamed.get(name, name)]) == (NO_CONTENT,)
         }
         if record.problem is not None:
             if not asked and self._problem is None:

@@ -163,9 +163,9 @@ class Validation(Task):
     def _read(self, item: Record) -> Record:
         if item.input_key and self._first_time("input key"):
             self.watcher.say(f"the input's own field 'judge' is kept as {item.input_key!r}")
-        if judgement_in(item.fields or {}) is not None and self._first_time("earlier verdicts"):
+        if judgement_in(item.fields) is not None and self._first_time("earlier verdicts"):
             self.watcher.note("the input's earlier verdicts (field 'judge') are replaced")
-        if verdict_columns(item.fields or {}) and self._first_time("earlier columns"):
+        if verdict_columns(item.fields) and self._first_time("earlier columns"):
             self.watcher.note("tables have the new verdict in place of the input's judge.verdict")
         record = item.of_kind(self.kind, self._ids, default=self._default_kind)
         if record.problem is not None:

@@ -81,10 +81,10 @@ def label(
     questionnaire, units = Questionnaire(asked), []
     judged = _JudgedLines(RunDescriptions.beside(*map(input_path, job.inputs)))
     for item, weight in _drawn(job, [rubric.name for rubric in asked]):
-        line = Line.of(item.fields or {}, item.line, item.source)
+        line = Line.of(item.fields, item.line, item.source)
         record = next(mapped([item], settings.columns)).of_kind(default=RECORD)
         record = replace(record, name=line.name if line else record.called)
-        fields = own_fields(record.fields or {})
+        fields = own_fields(record.fields)
         swaps = {rubric.name: _swapped(record, rubric, annotator) for rubric in asked}
         units.append(
             [
@@ -198,7 +198,7 @@ def _drawn(job: Job, checks: Collection[str]) -> Iterable[tuple[Record, float | 
         items,
         job.sample,
         job.sample_seed,
-        lambda item: (_of_judge(item, checks), stratum(item.fields or {}, job.by)),
+        lambda item: (_of_judge(item, checks), stratum(item.fields, job.by)),
     )
     first = next((i.fields for _, part in groups.values() for _, i in part if i.fields), {})
     refuse_absent([by for _, by in groups], job.by, first)
@@ -214,7 +214,7 @@ def _drawn(job: Job, checks: Collection[str]) -> Iterable[tuple[Record, float | 
 def _of_judge(item: Record, checks: Collection[str]) -> tuple[str, int]:
     """The stratum of a record: of a judged line its verdict, and the band of the P(pass) nearest to
     0.5 among these checks; one stratum for all other records."""
-    line = Line.of(item.fields or {})
+    line = Line.of(item.fields)
     if line is None:
         return "", 0
     made = (check for name, check in line.last_checks.items() if name in checks)

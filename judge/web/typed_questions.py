@@ -312,7 +312,7 @@ def _in_order(rubric: Rubric, shares: Mapping[str, float]) -> list[float]:
 
 
 def _record_of(fields: dict[str, Any], *, judged: bool = False) -> Record:
-    record = Record("<request>", 1, fields, json.dumps(fields, ensure_ascii=False))
+    record = Record("<request>", 1, fields)
     return record.of_kind() if judged else record.of_kind("record")
 
 

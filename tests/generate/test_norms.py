@@ -119,7 +119,7 @@ def test_the_paper_s_counts_through_generate_and_build(typed: Typed) -> None:
     assert len(rows) == 303 and sum(c.total() for c in losses.values()) == 94
     typed.write("atlas.jsonl", rows)
     stages = iter(["refused", *["derivation"] * 73, *["abstraction"] * 20])
-    made = [draft.fields or {} for draft in drafts(["atlas.jsonl"], DraftOptions())]
+    made = [draft.fields for draft in drafts(["atlas.jsonl"], DraftOptions())]
     assert len(made) == 2727
     script: list[dict[str, Any]] = []
     whole: list[dict[str, Any]] = []
@@ -161,7 +161,7 @@ def test_the_paper_s_counts_through_generate_and_build(typed: Typed) -> None:
 def test_nine_drafts_a_line_and_a_neutral_norm_from_another_cluster(typed: Typed) -> None:
     rows = [norm_line(c, s) for c in ("chile", "peru", "japan") for s in ("eating", "visiting")]
     typed.write("atlas.jsonl", rows)
-    made = [draft.fields or {} for draft in drafts(["atlas.jsonl"], DraftOptions(seed=1))]
+    made = [draft.fields for draft in drafts(["atlas.jsonl"], DraftOptions(seed=1))]
     assert Counter(d["label"] for d in made) == {"yes": 18, "no": 18, "neutral": 18}
     for draft in made:
         if draft["label"] == "neutral":
@@ -174,7 +174,7 @@ def test_nine_drafts_a_line_and_a_neutral_norm_from_another_cluster(typed: Typed
     assert len({*norms[:3]}) == len({*norms[3:]}) == 3, "each draft of a label has its own norm"
     # A second line of a country and subcategory has draws of its own, and the first keeps its.
     typed.write("atlas.jsonl", [*rows, rows[0]])
-    again = [draft.fields or {} for draft in drafts(["atlas.jsonl"], DraftOptions(seed=1))]
+    again = [draft.fields for draft in drafts(["atlas.jsonl"], DraftOptions(seed=1))]
     assert again[:9] == made[:9]
     assert {d["norm"] for d in again[54:60]} - {d["norm"] for d in made[:6]}
 
@@ -214,7 +214,7 @@ def test_neutral_norms_are_of_another_cluster_and_the_same_subcategory_however_s
     others = [{**norm_line("italy", "Eating"), "country": italy}, norm_line("peru", "visiting")]
     near = [{**iran, "cluster": "african-islamic"}, {**turkey, "country": "Turkey"}]
     typed.write("atlas.jsonl", [*near, *others])
-    found = [draft.fields or {} for draft in drafts(["atlas.jsonl"], DraftOptions(each=9))]
+    found = [draft.fields for draft in drafts(["atlas.jsonl"], DraftOptions(each=9))]
     pairs = {(d["country"], d["other_country"]) for d in found if d["label"] == "neutral"}
     # Iran and Turkey are of one cluster, and only Peru has no line of its own subcategory.
     from_italy = {(italy, "iran"), (italy, "Turkey")}

@@ -268,7 +268,7 @@ def drawn(typed: Typed, **own: str) -> list[dict[str, Any]]:
     limit = int(own.pop("limit", 40))
     value_file(typed)
     options = DraftOptions(seed=3, limit=limit, own=own)
-    return [draft.fields or {} for draft in drafts(["values.jsonl"], options)]
+    return [draft.fields for draft in drafts(["values.jsonl"], options)]
 
 
 def test_five_different_statements_a_location_and_four_or_five_people(typed: Typed) -> None:

@@ -287,7 +287,7 @@ def test_weights_that_cannot_be_read_are_not_taught(typed: Typed) -> None:
 def test_lines_that_could_not_be_used_are_told_and_end_with_3(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bad = Record("labels.jsonl", 2, None, problem=Problem("no label"))
+    bad = Record.unreadable("labels.jsonl", 2, Problem("no label"))
     counts = (31, 9, [bad], 0.5, 0, 4)
     other = "people answered 'Is it long?'"
     made = Teaching("local:m+mine.gguf", "question", (), (), *counts, ("tone",), other)

@@ -96,7 +96,7 @@ def items(
 def asked(found: Sequence[Record]) -> dict[str, dict[str, Any]]:
     """The items' fields by id; none may have a problem, and no two the same id."""
     assert [item.problem for item in found] == [None] * len(found)
-    by_id = {item.fields["id"]: item.fields for item in found if item.fields is not None}
+    by_id = {item.fields["id"]: item.fields for item in found}
     assert len(by_id) == len(found)
     return by_id
 

@@ -180,7 +180,7 @@ def test_lines_that_cannot_be_asked_do_not_stop_the_others(
     alone = items_of(benchmark, written(tmp_path / "alone.jsonl", [line]))
     assert says in problems(alone)[0]
     sound, faulty = items_of(benchmark, path, conditions=["entailment"])
-    assert sound.fields is not None and sound.fields["gold"] is None
+    assert sound.fields["gold"] is None
     assert says in problems([faulty])[0] and faulty.line == 2
 
 

@@ -216,7 +216,7 @@ def test_a_hard_file_is_asked_as_hard_made_from_its_easy_file(tmp_path: Path) ->
     assert items(benchmark, str(tmp_path / "hard.csv"), conditions=["easy"]) == []
     # Both files: each question once in either form.
     both = items(benchmark, str(tmp_path / "a.csv"), str(tmp_path / "hard.csv"))
-    ids = Counter((item.fields or {})["id"] for item in both)
+    ids = Counter(item.fields["id"] for item in both)
     assert ids == dict.fromkeys((f"{n}/{form}" for n in "789" for form in ("easy", "hard")), 1)
 
 

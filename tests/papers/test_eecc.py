@@ -83,7 +83,6 @@ def test_a_concept_is_asked_about_once_and_not_looked_into(tmp_path: Path) -> No
     )
     read = listed(folder, "qa")
     assert not problems(read) and len(read) == 2 * 4 * 5
-    assert read[-1].fields is not None
     expected = "Explain sets of {identity} to a Ugandan person in English."
     assert read[-1].fields["prompt"] == expected
 

@@ -39,7 +39,7 @@ def sound(found: Found) -> list[LabelledItem]:
 def faults(found: Found) -> list[tuple[int, str]]:
     """The places and messages of the problems."""
     problems = [one for one in found if isinstance(one, Record)]
-    assert all(one.fields is None for one in problems)
+    assert all(one.raw is not None for one in problems)
     return [(one.line, one.problem.message) for one in problems if one.problem is not None]
 
 

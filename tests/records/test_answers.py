@@ -56,8 +56,8 @@ def test_a_spelling_is_its_own_spelling(text: str) -> None:
 )
 def test_what_stands_for_no_label(text: str) -> None:
     assert spelling(text) in NO_LABEL
-    assert without_no_label(spelling(text)) is None
-    assert without_no_label(f"yes|{spelling(text)}") == "yes"
+    assert without_no_label(spelling(text), ()) is None
+    assert without_no_label(f"yes|{spelling(text)}", ()) == "yes"
 
 
 def test_an_answer_of_the_rubric_is_an_answer() -> None:

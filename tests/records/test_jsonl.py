@@ -10,7 +10,7 @@ from .conftest import ReadBack
 
 
 def problem_of(item: Record) -> str:
-    assert item.fields is None
+    assert item.fields == {}
     assert item.problem is not None
     assert item.problem.type == "bad-input"
     return item.problem.message

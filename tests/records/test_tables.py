@@ -91,7 +91,7 @@ def test_the_first_rows_tell_what_separates_the_cells(
     rows = [["id", "mail, or note"], ["1", "Hi, Bo | you"], ["2", "a;b\tc"]]
     out = io.StringIO(newline="")
     csv.writer(out, delimiter=mark).writerows(rows)
-    assert [[*(item.fields or {}).values()] for item in items(name, out.getvalue())] == rows[1:]
+    assert [[*item.fields.values()] for item in items(name, out.getvalue())] == rows[1:]
 
 
 @pytest.mark.parametrize("mark", [";", "\t", "|"])
@@ -100,7 +100,7 @@ def test_the_header_tells_the_separator_where_all_rows_hold_one_comma(
 ) -> None:
     rows = [["id", "mail", "score"], ["1", "Thanks", "2,5"], ["2", "Do it", "3,5"]]
     found = items("a.csv", "".join(mark.join(row) + "\n" for row in rows))
-    assert [[*(item.fields or {}).values()] for item in found] == rows[1:]
+    assert [[*item.fields.values()] for item in found] == rows[1:]
 
 
 @pytest.mark.parametrize("mark", [";", ",", "§"])
@@ -133,7 +133,7 @@ def test_a_blank_row_is_no_record_wherever_it_stands(items: ReadBack, name: str)
     mark = "," if name == "a.csv" else "\t"
     text: str | bytes = "\n".join(map(mark.join, cells)) + "\n"
     found = items(name, workbook(a=[*cells]) if name == "a.xlsx" else text)
-    told = [(item.line, [v or "" for v in (item.fields or {}).values()]) for item in found]
+    told = [(item.line, [v or "" for v in item.fields.values()]) for item in found]
     assert told == [(5, ["1", "", ""]), (7, ["", "x", ""])]
     assert not items("b.csv", 'mail\n\n""\n" "\n')
 
@@ -165,7 +165,7 @@ def test_an_excel_workbook(items: ReadBack) -> None:
         (3, {"id": 1, "mail": "Hi", "n": 1.5}),
         (5, {"id": "b\r\nc _x0041_", "mail": None, "n": True}),  # As Excel saves and shows it.
         (6, {"id": "c", "mail": "2026-11-25T00:00:00", "n": None}),
-        (7, None),
+        (7, {}),
     ]
     assert problem_of(found[3]) == "the row has 4 cells, the header 3"
     packed = io.BytesIO(gzip.compress(workbook(mails=rows)))
@@ -247,7 +247,7 @@ def test_a_workbook_that_unpacks_without_end_is_refused(write: Written) -> None:
 def test_cali_quotes_are_text(items: ReadBack) -> None:
     row = '"Yes," she said.\tShe "spoke\t[\'E\']\t[]'
     (found,) = items("data.tsv", f"premise\thypothesis\tus_ratings\tin_ratings\n{row}\n")
-    assert "\t".join((found.fields or {}).values()) == row
+    assert "\t".join(found.fields.values()) == row
 
 
 def test_quoted_cells_of_other_tsv_files_are_unquoted(items: ReadBack) -> None:
@@ -277,7 +277,7 @@ def test_a_stray_quote_in_a_tsv_joins_no_rows_silently(items: ReadBack, rows: li
 def as_written(found: list[Record], mark: str) -> str:
     """The text of rows without quotes, or of unreadable ones."""
     return "\n".join(
-        mark.join((item.fields or {}).values()) if item.raw is None else item.raw for item in found
+        mark.join(item.fields.values()) if item.raw is None else item.raw for item in found
     )
 
 
@@ -335,7 +335,7 @@ def test_a_program_in_a_cell_of_a_tsv_is_one_cell(items: ReadBack) -> None:
     code = 'func main() {\n\tprintln("hi")\n\tif x {\n\t\treturn\n\t}\n}'
     out = io.StringIO(newline="")
     csv.writer(out, delimiter="\t").writerows([["id", "text"], ["1", code], ["2", "x"]])
-    assert [(item.fields or {})["text"] for item in items("a.tsv", out.getvalue())] == [code, "x"]
+    assert [item.fields["text"] for item in items("a.tsv", out.getvalue())] == [code, "x"]
 
 
 @pytest.mark.parametrize("mark", [";", "\t", "|"])
@@ -363,7 +363,7 @@ def test_what_the_csv_module_writes_comes_back(rows: list[list[str]]) -> None:
     out = io.StringIO(newline="")
     csv.writer(out).writerows([["a", "b", "c"], *rows])
     found = read("-", stdin=io.BytesIO(out.getvalue().encode()), format="csv")
-    assert [list((item.fields or {}).values()) for item in found] == rows
+    assert [list(item.fields.values()) for item in found] == rows
 
 
 def test_of_a_row_over_the_limit_the_beginning_is_kept(items: ReadBack) -> None:

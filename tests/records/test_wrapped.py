@@ -42,7 +42,7 @@ def test_rows_are_read(items: ReadBack, form: str, indent: int | None) -> None:
 
 def test_rows_keep_their_text_and_their_line(items: ReadBack) -> None:
     found = items("a.json", '{"version": 1,\n"rows": [\n{"n": 1.50},\n{"n": -0},\n17]}\n')
-    assert [(item.line, item.raw) for item in found[:2]] == [(3, '{"n": 1.50}'), (4, '{"n": -0}')]
+    assert [(item.line, item.json) for item in found[:2]] == [(3, '{"n": 1.50}'), (4, '{"n": -0}')]
     assert found[2].problem and "not a number" in found[2].problem.message
     found = items("b.json", '{"a b": {"n": 1.50},\n"c": {},\n"d": {"ID": 7}}\n')
     assert [(item.line, item.fields) for item in found] == [
@@ -50,12 +50,12 @@ def test_rows_keep_their_text_and_their_line(items: ReadBack) -> None:
         (2, {"id": "c"}),
         (3, {"ID": 7}),
     ]
-    assert "1.50" in (found[0].raw or "")
+    assert "1.50" in (found[0].json or "")
 
 
 def test_an_index_of_pandas_that_counts_nothing_is_kept(items: ReadBack) -> None:
     found = items("a.json", json.dumps({**SPLIT, "index": ["x", "y", "z"]}))
-    assert (found[0].fields or {}) == {"index": "x", **ROWS[0]}
+    assert found[0].fields == {"index": "x", **ROWS[0]}
 
 
 RECORDS: list[dict[str, Any]] = [

@@ -54,7 +54,6 @@ def test_own_fields_keep_their_text(
     except UnicodeEncodeError:
         source = json.dumps(fields, separators=separators).encode()
     item = one(source + end)
-    assert item.fields is not None
     line = dump_judged(item.fields, JUDGEMENT, item)
     assert line == source[:-1] + (b"," if fields else b"") + TAIL
     assert json.loads(line) == {**fields, "judge": JUDGEMENT}
@@ -67,10 +66,8 @@ def test_own_fields_keep_their_text(
 def test_numbers_come_back_as_they_were_written(number: str) -> None:
     source = f'{{"n": {number}, "list": [{number}]}}'
     item = one(source.encode())
-    assert item.fields is not None
     assert dump_judged(item.fields, JUDGEMENT, item).startswith(source[:-1].encode() + b",")
     listed = one(f'[\n  {{"n": {number},\n   "list": [{number}]}}\n]'.encode(), "json")
-    assert listed.fields is not None
     line = dump_judged(listed.fields, JUDGEMENT, listed)
     assert line == f'{{"n": {number},"list": [{number}],'.encode() + TAIL
 
@@ -117,8 +114,8 @@ def test_a_written_line_is_read_back_as_it_was(fields: dict[str, Any]) -> None:
     assert line.count(b"\n") == 1 and line.endswith(b"\n")
     item = one(line)
     assert item.fields == fields
-    assert list(item.fields or {}) == list(fields)
-    assert dump(item.fields or {}) == line
+    assert list(item.fields) == list(fields)
+    assert dump(item.fields) == line
 
 
 def test_lines_are_utf8_where_they_can_be() -> None:

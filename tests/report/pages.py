@@ -113,7 +113,7 @@ def items(lines: Iterable[Mapping[str, Any] | str], source: str = "out.jsonl") -
     """The lines as a reader gives them; a text is one that cannot be read."""
     for number, line in enumerate(lines, 1):
         if isinstance(line, str):
-            yield Record(source, number, None, line, Problem(f"not JSON: {line}"))
+            yield Record.unreadable(source, number, Problem(f"not JSON: {line}"), line)
         else:
             yield Record(source, number, dict(line))
 

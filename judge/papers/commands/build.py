@@ -92,9 +92,13 @@ def command(
             problem = item.problem or Problem("it cannot be read")
             # A line that `largest` leaves out is the set's own, without a line in a source.
             place = {"source": item.source, "line": item.line} if item.line else {}
-            discard = {**place, "reason": problem.message, "record": item.fields or item.raw}
+            discard = {
+                **place,
+                "reason": problem.message,
+                "record": item.fields or item.raw or item.json,
+            }
             left_out.write(dump(discard))
-            strata[stratum(item.visible, by or ()), False] += 1
+            strata[stratum(item.fields, by or ()), False] += 1
             discards, bad = discards + 1, bad + (problem.type != REJECTED)
             if len(first) < _TOLD:
                 line = f"line {item.line}: " if item.line else ""

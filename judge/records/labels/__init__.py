@@ -104,13 +104,13 @@ def read_labels(
     items = chain.from_iterable(map(rows_of, read(path)))
     head = list(islice(items, _LOOK))
     recognised, items = _recognised(source, name, head, roles), chain(head, items)
-    sheets = (item.fields for item in head if item.fields and LabelTable.is_sheet(item.fields))
+    sheets = (item.fields for item in head if LabelTable.is_sheet(item.fields))
     if sheet := next(sheets, None):
         # Its ids are in the column `item`, and its fields have the names that people were shown.
         columns = {role: column for role, column in columns.items() if role != "id"}
         renames = {n: c for n, c in renames.items() if c in sheet or n not in (*sheet, "id")}
     if recognised is None:
-        keys = [item.fields or {} for item in head]
+        keys = [item.fields for item in head]
         if named_by and any(key_for(names, named_by) in names for names in keys):
             renames |= {"id": named_by}
         own = Own(check, folder)
@@ -135,7 +135,7 @@ def _recognised(
 
     All of `head` is searched, because the first lines of a file may have no labels yet.
     """
-    lines = [item.fields for item in head if item.fields is not None]
+    lines = [item.fields for item in head if item.problem is None]
     if name and not any(map(LabelTable.is_sheet, lines)):
         return _FORMS[name], ()
     labels_fields = [line["labels"] for line in lines if Own.knows(line)]

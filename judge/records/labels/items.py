@@ -195,8 +195,8 @@ class LabelSet:
     def read(self, items: Iterable[Record]) -> Iterator[Labelled]:
         """The labelled items of all lines; an unusable line is yielded with its problem."""
         for item in items:
-            if item.fields is None or item.problem is not None:
-                yield replace(item, fields=None)
+            if item.problem is not None:
+                yield item.without_fields()
                 continue
             try:
                 labels = list(self.items(item, item.fields))

@@ -43,7 +43,7 @@ def with_labels(
         hint = "" if id else "; name their column of ids with --id"
         raise UsageError(f"--labels {sheet}: no record has an id of the sheet: {ids}{hint}")
     problems = [
-        Record(sheet, lines[name], None, "", Problem(f"no record has the id {clip(name)}"))
+        Record.unreadable(sheet, lines[name], Problem(f"no record has the id {clip(name)}"))
         for name in unknown
     ]
     return sources, problems, {name: (sheet, line) for name, line in lines.items()}
@@ -57,7 +57,7 @@ def _labels(
     heads = ",".join((id or "id", *columns))
     places: dict[str, int] = {}
     for row in read(sheet):
-        if row.fields is None:
+        if row.problem is not None:
             raise UsageError(f"--labels {row.source}, line {row.line}: {row.fault}")
         fields, place = row.fields, f"--labels {sheet}, line {row.line}"
         own_id_column = key_for(fields, id or "")
@@ -99,7 +99,7 @@ def _records(
     """The records of a file in the project's own form of labels; a record that is not in the sheet
     has no label. The place of each id is added to `seen`."""
     for record in read(file):
-        if record.fields is None:
+        if record.problem is not None:
             yield record
             continue
         fields = {k: content for k, content in record.fields.items() if k not in ABOUT_LABELS}

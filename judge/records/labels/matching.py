@@ -43,7 +43,7 @@ class SharedNames:
         record = item.record
         if not (item.annotations and is_place(record.id, record.source)):
             return item
-        content = content_hash(record.fields or {})
+        content = content_hash(record.fields)
         name = self._names.get(content, record.id)
         if self._contents.setdefault(name, content) != content:  # Files of one name, in two folders
             name = f"{record.id} ({content[:6]})"
@@ -53,7 +53,7 @@ class SharedNames:
 
 def in_column(record: Record, column: str | None) -> str | None:
     """The record's name in this column, if it has one there."""
-    fields = record.fields or {}
+    fields = record.fields
     return scalar_text(fields.get(key_for(fields, column))) if column else None
 
 
@@ -146,7 +146,7 @@ def _other_text(row: Record, record: Record) -> str | None:
 
     Numbers and dates, which spreadsheets rewrite, are compared only in rows without words.
     """
-    cells = {name: cell for name, cell in (row.fields or {}).items() if isinstance(cell, str)}
+    cells = {name: cell for name, cell in row.fields.items() if isinstance(cell, str)}
     cells = {name: cell for name, cell in cells.items() if cell.strip()}
     worded = {name: cell for name, cell in cells.items() if _worded(cell)}
     texts = record.of_kind(default=RECORD).texts

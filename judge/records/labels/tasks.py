@@ -37,7 +37,7 @@ def is_task(fields: Mapping[str, Any]) -> bool:
 def rows_of(record: Record) -> Iterator[Record]:
     """The rows of a sheet for a tool's task: one for each annotator, or one without a label if
     there is no annotator. Any other record is yielded unchanged."""
-    fields = record.fields or {}
+    fields = record.fields
     form = next((form for form in FORMS if form.name in _TOOLS and form.knows(fields)), None)
     task = {} if form is None else _task(form, fields)
     if form is None or not task.keys() >= _TASK:
