@@ -146,7 +146,7 @@ class Validation(Task):
         ahead = self.ahead
         while not ahead.complete and (item := next(self._items, None)) is not None:
             record = item.of_kind(self.kind, default=self._default_kind)
-            unasked = item.readable and self._search and recognise(item.visible) is None
+            unasked = item.problem is None and self._search and recognise(item.visible) is None
             ahead.add(item, record, asked=record.problem is None or not unasked)
         ahead.refuse()
         self._items = chain(ahead.items, self._items)
