@@ -20,14 +20,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
-import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from judge.graphs.norm import regeneration
 from planted import Fields, Planted, fixture_norms, fixture_stories, norm, planted_norm, story

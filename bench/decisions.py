@@ -23,8 +23,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 from canned_server import raise_file_limit, serving
 from processes import measured
 from throughput import Cost, Spent

@@ -19,8 +19,6 @@ import tempfile
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 MEMORY_MB = 2048
 CASE_SECONDS = 20
 _LONGEST_INPUT = 4096

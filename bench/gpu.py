@@ -44,8 +44,6 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
-
 import numpy as np
 from material import VALUES, story, write_stories
 

@@ -14,20 +14,17 @@ import cProfile
 import os
 import pstats
 import re
-import sys
 import tempfile
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
+from canned_server import raise_file_limit, serving
+from material import judge_route, write_stories
+
+from judge.cli import app
+
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-
-from canned_server import raise_file_limit, serving  # noqa: E402
-from material import judge_route, write_stories  # noqa: E402
-
-from judge.cli import app  # noqa: E402
-
 ROOMS = re.compile(r"/(judge/[a-z]+|graphs)(?:/|\.py$|$)")
 LIBRARY = re.compile(r"site-packages/([A-Za-z0-9_]+)")
 

@@ -45,12 +45,10 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from canned_server import serving
+from house_sources import OUTSIDE, Tree
+
 HERE = Path(__file__).resolve()
-sys.path.insert(0, str(HERE.parent))
-
-from canned_server import serving  # noqa: E402
-from house_sources import OUTSIDE, Tree  # noqa: E402
-
 MARK = "zq7mark"
 """A word in the record and in the quote of its reply: an object with it holds one of the two."""
 

@@ -20,11 +20,7 @@ import argparse
 import os
 import platform
 import statistics
-import sys
 from collections.abc import Sequence
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 from memory import measure
 

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).parents[1] / place) for place in ("bench", "tests", "")]
+sys.path[:0] = [str(Path(__file__).parents[1] / place) for place in ("tests", "")]
 
 from batchserver import agreeable, guest  # noqa: E402
 from loopback import Answer, Asked, says  # noqa: E402
