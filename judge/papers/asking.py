@@ -152,12 +152,15 @@ class MeasuredModel:
         self.note = None
         return marks.index(named.pop())
 
-    async def similarities(self, text: str, others: Sequence[str]) -> list[float]:
-        """The cosine similarity of the embeddings of a text and of each other one, in [-1, 1]."""
-        first, *vectors = [await self._embedding(one) for one in (text, *others)]
+    async def similarities(self, text: str, others: Mapping[str, str]) -> dict[str, float]:
+        """The cosine similarity of the embeddings of a text and of each other one, by name, in
+        [-1, 1]; also kept as a step."""
+        first, *vectors = [await self._embedding(one) for one in (text, *others.values())]
         norms = [math.hypot(*vector) or 1.0 for vector in (first, *vectors)]
         products = [sum(map(mul, first, vector)) for vector in vectors]
-        return [dot / norm / norms[0] for dot, norm in zip(products, norms[1:], strict=True)]
+        cosines = [dot / norm / norms[0] for dot, norm in zip(products, norms[1:], strict=True)]
+        self.steps["similarities"] = by_name = dict(zip(others, cosines, strict=True))
+        return by_name
 
     async def _embedding(self, text: str) -> Sequence[float]:
         return await self._paid(self.client.state(self._embedding_call(text)))

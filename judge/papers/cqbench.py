@@ -201,8 +201,8 @@ async def ask(fields: Fields, model: MeasuredModel) -> str | list[str]:
     A.3).
     """
     if fields["condition"] == SPEECH:
-        alike = await model.similarities(fields["value"], [fields[name] for name in VERSIONS])
-        model.steps["similarities"] = by_version = dict(zip(VERSIONS, alike, strict=True))
+        versions = {name: fields[name] for name in VERSIONS}
+        by_version = await model.similarities(fields["value"], versions)
         return min(VERSIONS, key=by_version.__getitem__)
     steps = fields["condition"].endswith("+steps")
     texts: dict[str, str] = {"story": fields["story"]}

@@ -146,10 +146,13 @@ async def ask(fields: Fields, model: MeasuredModel) -> str | list[bool]:
     """Ask one question for Easy, four for Hard, up to the first without an answer.
 
     An Easy answer is the letter of the chosen option in the released file. A Hard answer is a list
-    of true and false; its probabilities are those of true, by number.
+    of true and false; its probabilities are those of true, by number. The guesser answers the
+    option whose embedding is most like that of the country's name (section 5.1).
     """
     if model.setting == GUESSER:
-        return await _guess(fields, model)
+        options = dict(zip(fields["order"], fields["options"], strict=True))
+        by_letter = await model.similarities(fields["country"], options)
+        return max(LETTERS, key=lambda letter: by_letter[letter])
     choose = partial(model.say, tokens=2) if model.setting == PAPER else model.choose
     if fields["condition"] == EASY:
         texts = {"question": fields["question"], "mode": fields["mode"]}
@@ -163,15 +166,6 @@ async def ask(fields: Fields, model: MeasuredModel) -> str | list[bool]:
             chances[str(number)] = model.probabilities["True"]
     model.probabilities = chances or None
     return answers
-
-
-async def _guess(fields: Fields, model: MeasuredModel) -> str:
-    """The letter of the option whose embedding is most like that of the country's name (section
-    5.1)."""
-    similarities = await model.similarities(fields["country"], fields["options"])
-    by_letter = dict(zip(fields["order"], similarities, strict=True))
-    model.steps["similarities"] = by_letter
-    return max(LETTERS, key=lambda letter: by_letter[letter])
 
 
 def _read(fields: Fields, answer: Any) -> str | list[bool]:
