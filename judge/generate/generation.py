@@ -51,15 +51,15 @@ def generate(
     *,
     generator: Generator,
     options: DraftOptions,
-    max_similarity: float = 1.0,
-    name: str = "",
+    max_similarity: float,
+    name: str,
 ) -> tuple[Report, Generation]:
     """Have drafts written and checked; those kept go into OUT, others into a file beside it.
 
     Args:
         settings: as `roles_of` returns them.
         max_similarity: a record that is more similar to an earlier one is discarded.
-        name: the name by which an engine's workers load the generator; by default its own.
+        name: the name by which an engine's workers load the generator.
 
     Raises:
         UsageError: nothing was written: a source, output, model or setting cannot be used.
@@ -68,7 +68,7 @@ def generate(
         job = replace(job, discarded=discarded_file(job.out))
     job.check_outputs()
     task = Generation(job, resources_of(settings, generator), generator, options, max_similarity)
-    workers_task = partial(of_worker, name or generator.name)
+    workers_task = partial(of_worker, name)
     report = TaskRun(job, task, watcher, engine_of(task, settings, workers_task)).run()
     for message in task.decisions.notes("drafts") if report.finished and task.decisions else ():
         watcher.say(message)
