@@ -111,14 +111,12 @@ def value_list(name: str, columns: Mapping[str, str] = MappingProxyType({})) -> 
     for item in renamed(read(name), columns):
         try:
             entry = _statement(item.usable().visible)
+            first = statements.setdefault(folded(entry.text), entry)
+            if [*map(folded, first.options)] != [*map(folded, entry.options)]:
+                message = f"an earlier line has the statement {entry.text!r} with other attitudes"
+                raise LabelError(message)
         except LabelError as error:
             raise UsageError(f"{name}, line {item.line}: {error}") from None
-        first = statements.setdefault(folded(entry.text), entry)
-        if [*map(folded, first.options)] != [*map(folded, entry.options)]:
-            raise UsageError(
-                f"{name}, line {item.line}: an earlier line has the statement {entry.text!r} with "
-                "other attitudes"
-            )
     return ValueList(name, statements)
 
 
