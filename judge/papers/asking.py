@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import mul
 from typing import Annotated, Any, TypeVar
 
@@ -144,7 +144,7 @@ class MeasuredModel:
 
     async def _said(self, call: Call, marks: Sequence[str], *, alone: bool) -> int:
         """The place of the one mark in a free text; `alone`: the text has nothing else."""
-        text = await self._text(call)
+        text = await self._text(call, planned=marks[0])
         words = {*_WORDS.findall(text.casefold())}
         named = words if alone else words.intersection(marks)
         if len(named) != 1 or not named.issubset(marks):
@@ -163,12 +163,10 @@ class MeasuredModel:
         return by_name
 
     async def _embedding(self, text: str) -> Sequence[float]:
-        return await self._paid(self.client.state(self._embedding_call(text)))
-
-    def _embedding_call(self, text: str) -> Call:
         origin = Origin("embedding", str(self.fields.get("id", "")), 1, 0, lambda: self.fields)
         prompt = Prompt([{"role": "user", "content": text}])
-        return Call(prompt, max_tokens=1, role="measured", origin=origin, layer=LAST_LAYER)
+        call = Call(prompt, max_tokens=1, role="measured", origin=origin, layer=LAST_LAYER)
+        return await self._content(call, self.client.state, planned=(1.0,))
 
     async def select(
         self, task: str | Rubric, texts: Mapping[str, str], options: Sequence[str], count: int
@@ -196,7 +194,8 @@ class MeasuredModel:
         question, prompt, _ = self._question(task, texts)
         return await self._text(self.call(question, prompt, draw))
 
-    async def _text(self, call: Call) -> str:
+    async def _text(self, call: Call, *, planned: str | None = None) -> str:
+        """The text of a reply; a plan assumes `planned`, else one as long as allowed."""
         completion, usage = await self.client.write(call)
         self.usage += usage
         if completion.finish_reason == "refusal":
@@ -238,11 +237,11 @@ class MeasuredModel:
         words = tuple(mark.lower() for mark in marks)
         if not all(word.isascii() and word.isalnum() for word in words):
             raise ValueError(f"task {task.name}: {marks} cannot be told by one word; letter them")
-        reply = self.client.first_token(
-            self.call(task, prompt, max_tokens=1, logprobs=TOP_TOKENS),
-            lambda tokens: word_chances(tokens, words) is not None,
+        ask = partial(
+            self.client.first_token, usable=lambda tokens: word_chances(tokens, words) is not None
         )
-        tokens = await self._paid(reply)
+        call = self.call(task, prompt, max_tokens=1, logprobs=TOP_TOKENS)
+        tokens = await self._content(call, ask, planned={words[0]: 0.0})
         chances = word_chances(tokens, words)
         if chances is None:
             raise NoAnswer(
@@ -251,13 +250,16 @@ class MeasuredModel:
         return chances, open_share(tokens, words)
 
     async def _reply(self, task: Rubric, prompt: Prompt, reply: type[R], *, planned: R) -> R:
-        """The model's reply; `planned` is the one that a plan assumes."""
-        return await self._paid(self.client.ask(self.call(task, prompt), reply, ReplyContext({})))
+        ask = partial(self.client.ask, reply_model=reply, context=ReplyContext({}))
+        return await self._content(self.call(task, prompt), ask, planned=planned)
 
-    async def _paid(self, reply: Awaitable[tuple[T, Usage]]) -> T:
-        """The content of a reply, its usage added; NoAnswer if the reply cannot be read."""
+    async def _content(
+        self, call: Call, ask: Callable[[Call], Awaitable[tuple[T, Usage]]], *, planned: T
+    ) -> T:
+        """The content of a reply, its usage added; NoAnswer if the reply cannot be read. `planned`
+        is the content that a plan assumes."""
         try:
-            content, usage = await reply
+            content, usage = await ask(call)
         except Unread as error:
             self.usage += error.usage
             refused = error.trouble == "refused"
@@ -285,31 +287,19 @@ class PlannedModel(MeasuredModel):
 
     calls: PlannedCalls = field(default_factory=lambda: PlannedCalls(most=False))
 
-    async def _chances(
-        self, task: Rubric, prompt: Prompt, marks: Sequence[str]
-    ) -> tuple[tuple[float, ...], float]:
-        self.calls.add(self.client, self.call(task, prompt, max_tokens=1, logprobs=TOP_TOKENS))
-        return (1.0,) * len(marks), 1.0
-
-    async def _reply(self, task: Rubric, prompt: Prompt, reply: type[R], *, planned: R) -> R:
-        self.calls.add(self.client, self.call(task, prompt))
-        return planned
-
-    async def _said(self, call: Call, marks: Sequence[str], *, alone: bool) -> int:
+    async def _content(
+        self, call: Call, ask: Callable[[Call], Awaitable[tuple[T, Usage]]], *, planned: T
+    ) -> T:
         self.calls.add(self.client, call)
-        return 0
-
-    async def _embedding(self, text: str) -> Sequence[float]:
-        self.calls.add(self.client, self._embedding_call(text))
-        return (1.0,)
+        return planned
 
     async def list_texts(self, task: str | Rubric, texts: Mapping[str, str]) -> list[str]:
         entries = await MeasuredModel.list_texts(self, task, texts)
         return entries if self.calls.most else []
 
-    async def _text(self, call: Call) -> str:
+    async def _text(self, call: Call, *, planned: str | None = None) -> str:
         tokens = self.calls.add(self.client, call)
-        return "word " * round(tokens * CHARACTERS_PER_TOKEN / len("word "))
+        return planned or "word " * round(tokens * CHARACTERS_PER_TOKEN / len("word "))
 
     async def check(self, panel: Panel, record: Record) -> Check:
         context = Context(loop_panels={}, final_panels={}, rewriters={}, selected=frozenset())
