@@ -74,7 +74,7 @@ class Carrier(Section):
 
     right: Side
     planted: Text
-    record: Mapping[str, str | tuple[str, ...]]
+    record: Mapping[str, str | list[str]]
     instead: str | None = None
     field: str | None = None
 
@@ -172,8 +172,7 @@ def cases(rubrics: Mapping[str, Rubric], attacks: Mapping[str, Family] | None = 
                 id, turn = f"{name}-{family}-{number + 1}", turn + 1
                 attack = kind.texts[(place * kind.each + number) % len(kind.texts)]
                 wanted: Side = "fail" if carrier.right == "pass" else "pass"
-                record = carrier.record.items()
-                twin = {k: list(v) if isinstance(v, tuple) else v for k, v in record}
+                twin = dict(carrier.record)
                 subject = subject_of(twin_id, rubrics[name], twin)
                 field = carrier.field or of_rubric.field
                 case = Case(id, name, family, twin_id, wanted, field, "", twin, {})
@@ -223,10 +222,9 @@ def cases_of(record: Record, rubric: Rubric, turn: int) -> Iterator[Case]:
             continue
         wanted: Side = ("pass", "fail")[(turn + place) % 2]
         attack = kind.texts[(turn + place) % len(kind.texts)]
-        name = record.id
-        id = f"{name}:{rubric.name}:{family}"
-        twin = dict(record.visible)
-        case = Case(id, rubric.name, family, f"{name}:{rubric.name}", wanted, field, "", twin, {})
+        carrier, twin = f"{record.id}:{rubric.name}", dict(record.visible)
+        id = f"{carrier}:{family}"
+        case = Case(id, rubric.name, family, carrier, wanted, field, "", twin, {})
         yield _injected(case, rubric, attack, subject)
 
 
