@@ -69,7 +69,7 @@ def factory(spec: str, servers: Collection[str] = ()) -> type[Backend]:
     """
     provider, name = parse_model(spec)
     try:
-        backend: type[Backend] | None = plugins.load(_GROUP, provider)
+        backend: type[Backend] | None = plugins.load(_GROUP, provider, Backend)
     except ImportError as error:
         raise UsageError(f"{spec}: {error}; the provider's library is missing") from error
     if backend is None:

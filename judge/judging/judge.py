@@ -105,7 +105,7 @@ class Judge:
         vote: int = 0,
         round: int = 1,
         numbers: Sequence[int] | None = None,
-        sampling: Sampling | None = None,
+        sampling: Sampling = Sampling(),
     ) -> Vote:
         """One vote; an `error` vote if the model gives no reply.
 
@@ -118,7 +118,7 @@ class Judge:
             BackendError: unreachable, denied or out of budget, which ends the run; or the model is
                 not on this machine (`NotHere`), which concerns the whole record.
         """
-        call = self.call(record, vote, round, sampling or Sampling())
+        call = self.call(record, vote, round, sampling)
         numbers = self.numbers(record) if numbers is None else tuple(numbers)
         groups = self._groups(numbers)
         if len(groups) == 1:

@@ -82,6 +82,12 @@ def test_one_module_declares_kind_workflow_and_settings(tmp_path: Path) -> None:
             "plan r.jsonl --ask a?",
             "mine:mine is no judge.records.kinds.RecordK",
         ),
+        (
+            "backends",
+            "class mine: pass",
+            "validate r.jsonl --ask a? -m mine:m",
+            "mine:mine is no judge.backends.base.Backend",
+        ),
         ("commands", "1 +", "mine", "SyntaxError: invalid syntax (mine.py, line 1); mend mine, or"),
         ("commands", "1 +", "-h", "Judge records; write each back"),
         (
