@@ -9,7 +9,6 @@ OPENAI_API_KEY). Each request has one question (docs/decisions/0046-decision-mod
 from __future__ import annotations
 
 import math
-import os
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -32,7 +31,7 @@ from judge.backends.base import (
 from judge.backends.chat import count_of, mapping_of, name_of
 from judge.backends.faults import complaint, error_within, scrubbed, status_error
 from judge.backends.http import HttpResponse, HttpServer
-from judge.backends.openai import DEFAULT_URL, named_server
+from judge.backends.openai import DEFAULT_URL, environments_server
 from judge.redact import reply_redactor
 
 _TYPESAFE = "https://api.typesafe.ai"
@@ -326,7 +325,7 @@ class SystemOneBackend(DecisionBackend):
     """`systemone:MODEL`; raises UsageError if address or key is missing or cannot be used."""
 
     def __init__(self, name: str) -> None:
-        server = _server(f"systemone:{name}", ("SYSTEMONE", "TYPESAFE"), _TYPESAFE)
+        server = environments_server(f"systemone:{name}", ("SYSTEMONE", "TYPESAFE"), _TYPESAFE)
         super().__init__("systemone", name, server, QuestionMap())
 
 
@@ -334,31 +333,13 @@ class DecisionsBackend(DecisionBackend):
     """`decisions:MODEL`; raises UsageError if address or key is missing or cannot be used."""
 
     def __init__(self, name: str) -> None:
-        server = _server(f"decisions:{name}", ("DECISIONS", "OPENAI"), DEFAULT_URL)
+        server = environments_server(f"decisions:{name}", ("DECISIONS", "OPENAI"), DEFAULT_URL)
         super().__init__("decisions", name, server, dialect_at(server.server))
 
 
 def dialect_at(address: str) -> Dialect:
     """The protocol of an address of `decisions:`."""
     return QuestionMap("/decisions") if _OF_MAPS.search(address) else QuestionList()
-
-
-def _server(spec: str, prefixes: Sequence[str], default: str) -> HttpServer:
-    """The server of the first prefix whose variables name an address or hold a key."""
-    settings = [
-        (
-            prefix,
-            *(os.environ.get(f"{prefix}_{part}", "").strip() for part in ("BASE_URL", "API_KEY")),
-        )
-        for prefix in prefixes
-    ]
-    prefix, url, key = next((s for s in settings if s[1] or s[2]), (prefixes[0], "", ""))
-    if not key and not url:
-        raise errors.UsageError(
-            f"{spec}: {prefix}_API_KEY is not set. Set it, or name another server with "
-            f"{prefix}_BASE_URL (a local one needs no key)"
-        )
-    return named_server(url or default, key, f"{prefix}_BASE_URL", f"{prefix}_API_KEY")
 
 
 def _refused(response: HttpResponse, source: str) -> errors.JudgeError:

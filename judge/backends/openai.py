@@ -127,7 +127,7 @@ class OpenAIBackend(Backend):
         self._request = request or Request()
         if self._request.mode is not None:
             self.modes = (self._request.mode,)
-        self._http = server or _default_server(name)
+        self._http = server or environments_server(f"openai:{name}", ["OPENAI"], DEFAULT_URL)
         room = 0 if self._request.exact else THINKING_ROOM
         self._adaptations = Adaptations(self._usual(), room)
         self._gave_first_token = False
@@ -334,15 +334,23 @@ def _warn_of_plain_http(url_from: str, server: str) -> None:
     )
 
 
-def _default_server(name: str) -> HttpServer:
-    url = os.environ.get("OPENAI_BASE_URL", "").strip() or DEFAULT_URL
-    key = os.environ.get("OPENAI_API_KEY", "").strip()
-    if not key and url == DEFAULT_URL:
+def environments_server(spec: str, prefixes: Sequence[str], default: str) -> HttpServer:
+    """The server of the first prefix whose variables (..._BASE_URL, ..._API_KEY) name an address or
+    hold a key; `default` is the address without one.
+
+    Raises:
+        UsageError: the default server's key is missing, or a variable cannot be used.
+    """
+    names = [(f"{prefix}_BASE_URL", f"{prefix}_API_KEY") for prefix in prefixes]
+    settings = [[os.environ.get(name, "").strip() for name in pair] for pair in names]
+    place = next((place for place, pair in enumerate(settings) if any(pair)), 0)
+    (url_from, key_from), (url, key) = names[place], settings[place]
+    if not key and (url or default) == default:
         raise errors.UsageError(
-            f"openai:{name}: OPENAI_API_KEY is not set. Set it, or name another server with "
-            "OPENAI_BASE_URL (a local one needs no key)"
+            f"{spec}: {key_from} is not set. Set it, or name another server with {url_from} (a "
+            "local one needs no key)"
         )
-    return named_server(url, key, "OPENAI_BASE_URL", "OPENAI_API_KEY")
+    return named_server(url or default, key, url_from, key_from)
 
 
 def unsuccessful(response: HttpResponse, source: str) -> errors.BackendError:

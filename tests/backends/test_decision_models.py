@@ -334,6 +334,17 @@ async def test_a_server_without_a_decision_model_is_told_and_nothing_is_written(
         await SystemOneBackend("made").complete(chat, Mode.JSON_SCHEMA)
 
 
+@pytest.mark.parametrize("address", ["", "https://api.openai.com/v1"])
+def test_the_providers_own_server_needs_a_key(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    for name in ("DECISIONS_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DECISIONS_BASE_URL", address)
+    with pytest.raises(UsageError, match="decisions:made: DECISIONS_API_KEY is not set"):
+        DecisionsBackend("made")
+
+
 # ---------------------------------------------------------------- as real servers write it
 
 MAP, LIST = QuestionMap(), QuestionList()
