@@ -29,9 +29,9 @@ from judge.backends.base import (
     refuse_half_pairs,
 )
 from judge.backends.chat import count_of, mapping_of, name_of
-from judge.backends.faults import complaint, error_within, scrubbed, status_error
+from judge.backends.faults import complaint, error_within, scrubbed
 from judge.backends.http import HttpResponse, HttpServer
-from judge.backends.openai import DEFAULT_URL, environments_server
+from judge.backends.openai import DEFAULT_URL, environments_server, unsuccessful
 from judge.redact import reply_redactor
 
 _TYPESAFE = "https://api.typesafe.ai"
@@ -344,8 +344,7 @@ def dialect_at(address: str) -> Dialect:
 
 def _refused(response: HttpResponse, source: str) -> errors.JudgeError:
     """The error for an unsuccessful answer."""
-    text, code = complaint(response.body)
-    text = scrubbed(text)
+    text = scrubbed(complaint(response.body)[0])
     if response.status == HTTPStatus.NOT_IMPLEMENTED:
         return errors.UsageError(
             f"{source} is no decision model ({text}): ask it as openai:..., or name one that is"
@@ -354,4 +353,4 @@ def _refused(response: HttpResponse, source: str) -> errors.JudgeError:
         response.status == HTTPStatus.BAD_REQUEST and _TOO_LONG.search(text)
     ):
         return errors.ContextExceeded(f"HTTP {response.status}: {text}")
-    return status_error(response.status, text, response.headers, code=code, source=source)
+    return unsuccessful(response, source)
