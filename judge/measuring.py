@@ -104,20 +104,22 @@ def calibrate(
         settings = _with_label_columns(settings, texts(label_column))
     job = CalibrationJob(
         sources=sources,
+        checks=settings.check,
         problems=problems,
         labels_in=labels_in,
         label_places=places,
-        rubrics=rubrics,
         records=sample,
         by=texts(by),
         group=group,
         folds=folds,
         contrast_set=None if contrast_set is None else str(contrast_set),
         test_sets=sources_of(test_set, "test set"),
+        adapters=True,
         controls=controls,
         agreement=guarantee,
+        seed=settings.seed,
     )
-    calibration = beside_any_loop(lambda: run_calibration(job, settings, progress))
+    calibration = beside_any_loop(lambda: run_calibration(job, settings, rubrics, progress))
     if out is not None:
         from judge.report.calibrated import write
 

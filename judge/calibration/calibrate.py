@@ -10,7 +10,7 @@ from itertools import chain
 
 from threadpoolctl import threadpool_limits
 
-from judge.calibration.controls import Controls, LabelLeak, controls_of, leak_of
+from judge.calibration.controls import Controls, controls_of, leak_of
 from judge.calibration.fit import LearningCurve, curve
 from judge.calibration.guarantee import decided, policy_of, refusal
 from judge.calibration.labels import CalibrationJob, gather, grouped, labels_taken, refuse_mixed
@@ -37,7 +37,7 @@ from judge.judging.answer_reader import AnswerReader
 from judge.judging.classifiers import Classifier
 from judge.judging.judge import Judge
 from judge.profile import Profile, Rates
-from judge.questions.rubric import ASKED
+from judge.questions.rubric import ASKED, Rubric
 from judge.records import Record
 from judge.records.base import no_such_field
 from judge.records.labels import LabelledItem
@@ -52,18 +52,16 @@ from judge.version import __version__
 
 
 def calibrate(
-    job: CalibrationJob, settings: Settings, progress: CheckProgress = lambda *_: None
+    job: CalibrationJob, settings: Settings, rubrics: Sequence[Rubric], progress: CheckProgress
 ) -> Calibration:
-    """Runs `acalibrate` with the judges, checks and seed of the settings.
+    """Runs `acalibrate` with the judges and rubrics of the settings, and these `rubrics`.
 
-    The judges use no profile, but the adapters that `judge validate` uses. Cannot be called inside
-    an event loop.
+    The judges use no profile. Cannot be called inside an event loop.
     """
-    job = replace(job, checks=settings.check, seed=settings.seed, adapters=True)
     plain = settings.without_steps().model_copy(update={"profile": NO_PROFILE, "check": ()})
 
     async def go() -> Calibration:
-        resources = Resources.of(plain, rubrics=job.rubrics)
+        resources = Resources.of(plain, rubrics=rubrics)
         _refuse_floating(resources)
         try:
             await resources.prepare()
@@ -99,10 +97,18 @@ async def acalibrate(
         parts = Split.of(
             job if fits else replace(job, held_out=1.0, folds=None), items, len(judges)
         )
-        further_items = dict(zip(further[check], others, strict=True))
-        studies.append(
-            CheckData(job, resources, progress, judges, items, parts, further_items, joined)
+        study = CheckData(
+            job,
+            resources,
+            progress,
+            judges,
+            items,
+            parts,
+            further=dict(zip(further[check], others, strict=True)),
+            joined=joined,
+            leak=leak_of(items, [texts_of(item, judges[0].rubric) for item in items]),
         )
+        studies.append(study)
     # Matrices of a few hundred rows are done before a second thread has started.
     with threadpool_limits(1, user_api="blas"):
         reports = [await _check(study) for study in studies]
@@ -268,9 +274,10 @@ async def _check(study: CheckData) -> tuple[CheckReport, Rates | None]:
             whole = rates(rubric, [decided(row, thresholds) for row in rows])
     stages = policy.stages if policy else [None] * len(trials)
     references = Counter(item.reference for item in items if item.reference in rubric.answers)
-    leak = leak_of(items, [texts_of(item, rubric) for item in items])
     clusters = {answer.item.cluster for answer in usable(trials[0], range(len(items)))}
-    refused = (str(leak) if leak else refusal(policy, len(clusters))) if policy else None
+    refused = (
+        (str(study.leak) if study.leak else refusal(policy, len(clusters))) if policy else None
+    )
     first, *others = [(trial.judge.client.spec, trial.answers(parts.held_out)) for trial in trials]
     report = CheckReport(
         rubric=rubric,
@@ -280,7 +287,7 @@ async def _check(study: CheckData) -> tuple[CheckReport, Rates | None]:
         joined=study.joined,
         shown=shown_names(items, rubric),
         withheld=tuple(dict.fromkeys(name for item in items for name in item.withheld)),
-        leak=leak,
+        leak=study.leak,
         labelled_by=labelled_by(items),
         references={answer: references[answer] for answer in rubric.answers},
         fitted_on=len(parts.fitted),
@@ -289,7 +296,7 @@ async def _check(study: CheckData) -> tuple[CheckReport, Rates | None]:
         read_as=dict(pair for item in items for pair in item.read_as.items()),
         taken=labels_taken(chain(items, *study.further.values())),
         other_question=other_question(chain(items, *study.further.values()), rubric.question),
-        judges=[await _judge(study, *pair, leak) for pair in zip(trials, stages, strict=True)],
+        judges=[await _judge(study, *pair) for pair in zip(trials, stages, strict=True)],
         policy=policy,
         refused=refused,
         differences=[
@@ -300,9 +307,7 @@ async def _check(study: CheckData) -> tuple[CheckReport, Rates | None]:
     return report, whole
 
 
-async def _judge(
-    study: CheckData, trial: JudgeTrial, stage: ThresholdTest | None, leak: LabelLeak | None
-) -> JudgeReport:
+async def _judge(study: CheckData, trial: JudgeTrial, stage: ThresholdTest | None) -> JudgeReport:
     """The report of one judge; `stage` is its test for the guarantee, if one was requested."""
     job, judge, parts = study.job, trial.judge, study.parts
     rubric, held_out = judge.rubric, trial.answers(parts.held_out)
@@ -335,7 +340,7 @@ async def _judge(
         people=people,
         disagreements=disagreements(rubric, everything, set(parts.held_out)),
         skipped=Counter(a.reason or "" for a in everything if a.outcome is AnswerOutcome.SKIPPED),
-        profile=profile_of(study, trial, stage, calibrated or uncalibrated, looks, leak),
+        profile=profile_of(study, trial, stage, calibrated or uncalibrated, looks),
         outcomes=Counter(str(answer.outcome) for answer in everything),
         unanswered=(unanswered[0].reason or unanswered[0].outcome) if unanswered else None,
         lost=tuple(lost),

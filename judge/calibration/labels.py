@@ -43,7 +43,6 @@ class CalibrationJob:
     - `controls`: whether each judge is also asked without the deciding field, and with another's
     - `agreement`: the agreement with people to guarantee (0.5 to 1); None for no guarantee
     - `draws`, `seed`: resamples of each interval, and the seed of everything random
-    - `rubrics`: rubrics to ask besides those of the settings
     - `problems`: problems of labels that were left out earlier
     - `labels_in`: the columns of the labels in messages; None: by the column or the check
     - `label_places`: the file and line of the label of each record, by id, if not with the record
@@ -63,7 +62,6 @@ class CalibrationJob:
     agreement: float | None = None
     draws: int = 1000
     seed: int = 0
-    rubrics: Sequence[Rubric] = ()
     problems: Sequence[Record] = ()
     labels_in: str | None = None
     label_places: Mapping[str, tuple[str, int]] = field(default_factory=dict)

@@ -40,7 +40,8 @@ class JudgeTrial:
 
     Args:
         judge: the judge, with the fitted reader.
-        observed: its answers before any fit.
+        observed: its answers before any fit, by index; a blind judge's only to items for fitting
+            and held-out ones.
         fit: the selected classifier.
         train: the items it was fitted to.
         blind: the trial of the same judge without the deciding field.
@@ -50,7 +51,7 @@ class JudgeTrial:
     """
 
     judge: Judge
-    observed: Sequence[LabelledAnswer]
+    observed: Mapping[int, LabelledAnswer]
     fit: Fit
     train: Sequence[TrainingItem] = ()
     blind: JudgeTrial | None = None
@@ -75,7 +76,8 @@ class CheckData:
     """One check's judges, items and their split, with the job and resources to ask judges.
 
     `further` has the items of the sets that are used for reporting only, by source; `joined` says
-    how many records are in another's cluster because of their text.
+    how many records are in another's cluster because of their text, `leak` which field gives the
+    labels away.
     """
 
     job: CalibrationJob
@@ -86,6 +88,7 @@ class CheckData:
     parts: Split
     further: Mapping[str, Sequence[LabelledItem]]
     joined: int
+    leak: LabelLeak | None
 
     @property
     def drawn(self) -> tuple[int, float]:
@@ -117,7 +120,7 @@ class CheckData:
 
     async def tried(self, judge: Judge) -> JudgeTrial:
         """Ask a judge and fit to its answers, then do the same without the deciding field."""
-        observed = await self.observe(judge, self.items, "")
+        observed = dict(enumerate(await self.observe(judge, self.items, "")))
         name = judge.rubric.deciding
         if name is None or not self.job.controls:
             return self._fitted(judge, observed, {})
@@ -129,23 +132,20 @@ class CheckData:
             blind = self._fitted(judge, await self._without(judge, name), {})
         return replace(self._fitted(judge, observed, swapped), blind=blind, swapped=swapped)
 
-    async def _without(self, judge: Judge, name: str) -> list[LabelledAnswer]:
+    async def _without(self, judge: Judge, name: str) -> dict[int, LabelledAnswer]:
         """The judge's answers without a field, to the items for fitting and the held-out ones."""
         places = sorted({*self.parts.fitted, *self.parts.held_out})
         without = controls.blinded([self.items[place] for place in places], judge.rubric, name)
-        answers = [LabelledAnswer(item, AnswerOutcome.SKIPPED) for item in self.items]
         blind = await self.observe(judge, without, f"without {name}")
-        for place, answer in zip(places, blind, strict=True):
-            answers[place] = answer
-        return answers
+        return dict(zip(places, blind, strict=True))
 
-    def _constant(self, rubric: Rubric) -> list[LabelledAnswer]:
+    def _constant(self, rubric: Rubric) -> dict[int, LabelledAnswer]:
         """The rubric's answer that most items for fitting, else of all, have, as every answer."""
         labels = [self.items[place].reference for place in self.parts.fitted or self.parts.held_out]
         counts = Counter(label for label in labels if label in rubric.answers)
         most = max(counts, key=counts.__getitem__, default=None)
         outcome = AnswerOutcome.ANSWERED if most else AnswerOutcome.SKIPPED
-        return [LabelledAnswer(item, outcome, most) for item in self.items]
+        return {n: LabelledAnswer(item, outcome, most) for n, item in enumerate(self.items)}
 
     async def _swapped(self, judge: Judge, name: str) -> dict[int, LabelledAnswer]:
         """The judge's answers to swapped items, by index.
@@ -167,7 +167,7 @@ class CheckData:
     def _fitted(
         self,
         judge: Judge,
-        observed: Sequence[LabelledAnswer],
+        observed: Mapping[int, LabelledAnswer],
         swapped: Mapping[int, LabelledAnswer],
     ) -> JudgeTrial:
         """The judge with its fit to the training items and their swapped versions."""
@@ -195,7 +195,7 @@ class CheckData:
     def _fit(
         self,
         judge: Judge,
-        observed: Sequence[LabelledAnswer],
+        observed: Mapping[int, LabelledAnswer],
         swapped: Mapping[int, LabelledAnswer],
         fitted: Sequence[int],
     ) -> tuple[Fit, list[TrainingItem]]:
@@ -232,7 +232,6 @@ def profile_of(
     stage: ThresholdTest | None,
     final: Measures,
     controls: Controls | None,
-    leak: LabelLeak | None,
 ) -> JudgeProfile:
     """A judge's profile.
 
@@ -265,7 +264,7 @@ def profile_of(
         },
         controls=controls.as_noted() if controls else {},
         shown=shown_names(study.items, trial.judge.rubric),
-        leak=leak.field if leak else None,
+        leak=study.leak.field if study.leak else None,
     )
 
 

@@ -150,7 +150,7 @@ def test_the_digest_is_of_items_and_answers_in_any_order() -> None:
         parts = Split([0, 1, 2], [], [3])
         return data_of(
             CheckData(
-                CalibrationJob(["x.jsonl", "y.csv"]), unused, unused, [], items, parts, {}, joined=0
+                CalibrationJob(["x.jsonl", "y.csv"]), *[unused] * 3, items, parts, {}, 0, None
             )
         )
 
