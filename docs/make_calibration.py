@@ -24,11 +24,12 @@ from typing import Any
 
 from calibration_sets import ELSEWHERE, UNITS, DataSet, job, key, resources_for
 
-from judge.calibration.calibrate import acalibrate, untaught
+from judge.calibration.calibrate import acalibrate
 from judge.calibration.labels import CalibrationJob, gather
 from judge.calibration.measures import Measures, measure
 from judge.calibration.observe import observe
 from judge.calibration.report import Calibration, CheckReport
+from judge.calibration.split import untaught
 from judge.configuration import resolve
 from judge.errors import UsageError
 from judge.local.default import DEFAULT

@@ -15,7 +15,7 @@ from judge.calibration.fit import LearningCurve, curve
 from judge.calibration.guarantee import decided, policy_of, refusal
 from judge.calibration.labels import CalibrationJob, gather, grouped, labels_taken, refuse_mixed
 from judge.calibration.measures import Measures, against_people, difference, measure, slices
-from judge.calibration.observe import LabelledAnswer, key_of, shown_names, texts_of
+from judge.calibration.observe import LabelledAnswer, shown_names, texts_of
 from judge.calibration.report import (
     Calibration,
     CheckReport,
@@ -23,7 +23,7 @@ from judge.calibration.report import (
     disagreements,
     labelled_by,
 )
-from judge.calibration.split import Split, clustered
+from judge.calibration.split import Split, clustered, untaught
 from judge.calibration.trial import (
     CheckData,
     CheckProgress,
@@ -92,18 +92,17 @@ async def acalibrate(
         sets, joined = clustered([labels[check], *further[check].values()], judges[0].rubric)
         items, *others = untaught(sets, judges)
         _refuse_unusable(job, judges, items)
-        # If there is nothing to fit, all items are held out for the report.
-        fits = any(judge.probabilistic for judge in judges)
-        parts = Split.of(
-            job if fits else replace(job, held_out=1.0, folds=None), items, len(judges)
-        )
+        whole = job
+        if not any(judge.probabilistic for judge in judges):
+            # There is nothing to fit, so all items are held out for the report.
+            whole = replace(job, held_out=1.0, folds=None)
         study = CheckData(
             job,
             resources,
             progress,
             judges,
             items,
-            parts,
+            Split.of(whole, items, len(judges)),
             further=dict(zip(further[check], others, strict=True)),
             joined=joined,
             leak=leak_of(items, [texts_of(item, judges[0].rubric) for item in items]),
@@ -149,37 +148,18 @@ def _refuse_floating(resources: Resources) -> None:
             )
 
 
-def untaught(
-    sets: Sequence[list[LabelledItem]], judges: Sequence[Judge]
-) -> Sequence[list[LabelledItem]]:
-    """The items of clusters on which no judge's adapter was trained.
-
-    Raises:
-        UsageError: a set that had items has none left.
-    """
-    keys = frozenset(key for judge in judges for key in judge.client.backend.taught_by())
-    if not keys:
-        return sets
-    rubric = judges[0].rubric
-    clusters = {item.cluster for part in sets for item in part if key_of(item, rubric) in keys}
-    parts = [[item for item in part if item.cluster not in clusters] for part in sets]
-    if any(items and not part for items, part in zip(sets, parts, strict=True)):
-        raise UsageError(f"{rubric.name}: the model was taught by all of these labels: give others")
-    return parts
-
-
 def _refuse_unusable(
     job: CalibrationJob, judges: Sequence[Judge], items: Sequence[LabelledItem]
 ) -> None:
     """Raise UsageError, before any call, for a job that cannot succeed."""
-    rubric, first = judges[0].rubric, items[0].record.texts
+    rubric = judges[0].rubric
     named = rubric.control.field if rubric.control and not rubric.fields else None
     entry = entry_name(rubric.each) if rubric.each else None
     if job.controls and named and named != entry and not any(i.record.has(named) for i in items):
         raise UsageError(f"{rubric.name}: control: no record has a field {named!r}")
     for name in rubric.fields if rubric.name == ASKED else ():
         if not any(item.record.has(name) for item in items):
-            raise UsageError(no_such_field(f"--on {name}", name, [*first]))
+            raise UsageError(no_such_field(f"--on {name}", name, [*items[0].record.texts]))
     if job.folds is not None and (job.agreement is not None or job.contrast_set):
         option = "--guarantee" if job.agreement is not None else "--contrast-set"
         raise UsageError(f"{option} needs records that are not used for fitting: leave out --folds")
@@ -190,16 +170,17 @@ def _refuse_unusable(
                 "different weights (judge label --sample of judged lines): label a plain sample"
             )
         if len(judges) > 2:
-            count = f"{len(judges)} given"
-            raise UsageError(f"--guarantee takes one judge, or a cheap and a strong one; {count}")
+            raise UsageError(
+                f"--guarantee takes one judge, or a cheap and a strong one; {len(judges)} given"
+            )
         if len(judges) == 2 and not judges[0].probabilistic:
             raise UsageError(
                 f"--guarantee: {judges[0].client.spec} comes first and must be cheap: it has to "
                 "read P(yes) from log-probabilities (--method logprobs, or a model that gives them)"
             )
-    if not any(item.reference in judges[0].rubric.answers for item in items):
+    if not any(item.reference in rubric.answers for item in items):
         raise UsageError(
-            f"{judges[0].rubric.name}: no item has a right answer, because people differ or decide "
+            f"{rubric.name}: no item has a right answer, because people differ or decide "
             "nothing: add labels, or a reference (column gold)"
         )
     for name in job.by:
@@ -256,7 +237,7 @@ async def _check(study: CheckData) -> tuple[CheckReport, Rates | None]:
     trials = [await study.tried(judge) for judge in study.judges]
     if job.agreement is None and all(trial.fit.classifier is None for trial in trials):
         study = replace(study, parts=Split([], [], list(range(len(items)))))
-    parts, policy, whole = study.parts, None, None
+    parts, policy, whole, refused = study.parts, None, None, None
     if job.agreement is not None:
         held_out = [usable(trial, parts.held_out) for trial in trials]
         policy = policy_of(
@@ -272,12 +253,10 @@ async def _check(study: CheckData) -> tuple[CheckReport, Rates | None]:
             thresholds = [stage.threshold for stage in policy.stages]
             rows = zip(*held_out, strict=True)
             whole = rates(rubric, [decided(row, thresholds) for row in rows])
+        clusters = {answer.item.cluster for answer in usable(trials[0], range(len(items)))}
+        refused = str(study.leak) if study.leak else refusal(policy, len(clusters))
     stages = policy.stages if policy else [None] * len(trials)
     references = Counter(item.reference for item in items if item.reference in rubric.answers)
-    clusters = {answer.item.cluster for answer in usable(trials[0], range(len(items)))}
-    refused = (
-        (str(study.leak) if study.leak else refusal(policy, len(clusters))) if policy else None
-    )
     first, *others = [(trial.judge.client.spec, trial.answers(parts.held_out)) for trial in trials]
     report = CheckReport(
         rubric=rubric,

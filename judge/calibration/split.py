@@ -15,7 +15,9 @@ from operator import xor
 import numpy as np
 
 from judge.calibration.labels import CalibrationJob, drawn
-from judge.calibration.observe import texts_of
+from judge.calibration.observe import key_of, texts_of
+from judge.errors import UsageError
+from judge.judging.judge import Judge
 from judge.questions.rubric import Rubric
 from judge.records.labels import LabelledItem
 from judge.records.words import MIN_WORDS, words_of
@@ -118,6 +120,25 @@ def _alike(first: Mapping[str, Bag], second: Mapping[str, Bag]) -> bool:
         10 * len(bag & second[name]) >= _TENTHS * len(bag | second[name])
         for name, bag in first.items()
     )
+
+
+def untaught(
+    sets: Sequence[list[LabelledItem]], judges: Sequence[Judge]
+) -> Sequence[list[LabelledItem]]:
+    """The items of clusters on which no judge's adapter was trained.
+
+    Raises:
+        UsageError: a set that had items has none left.
+    """
+    keys = frozenset(key for judge in judges for key in judge.client.backend.taught_by())
+    if not keys:
+        return sets
+    rubric = judges[0].rubric
+    clusters = {item.cluster for part in sets for item in part if key_of(item, rubric) in keys}
+    parts = [[item for item in part if item.cluster not in clusters] for part in sets]
+    if any(items and not part for items, part in zip(sets, parts, strict=True)):
+        raise UsageError(f"{rubric.name}: the model was taught by all of these labels: give others")
+    return parts
 
 
 # ---------------------------------------------------------------- parts
