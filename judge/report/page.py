@@ -267,20 +267,15 @@ def from_template(
 ) -> str:
     """The page that a template makes, with its style and scripts, and their digests, by which the
     page's policy allows no others."""
-    inline = {"style": style(asking=asking), "script": script(*scripts)}
+    styles = ("page.css", "asking.css") if asking else ("page.css",)
+    inline = {"style": source(*styles), "script": source(*scripts)}
     digests = {name: _digest(text) for name, text in inline.items() if text}
     marked = {name: Markup(text) for name, text in inline.items()}
     return templates().get_template(name).render(**content, **marked, digests=digests)
 
 
-def style(*, asking: bool = False) -> str:
-    """The style of pages; with `asking` also that of pages that ask people."""
-    names = ("page.css", "asking.css") if asking else ("page.css",)
-    return "".join((_FOLDER / name).read_text("utf-8") for name in names)
-
-
-def script(*names: str) -> str:
-    """The scripts of these names, as one."""
+def source(*names: str) -> str:
+    """The styles or scripts of these names, as one; `asking.css` is for pages that ask people."""
     return "".join((_FOLDER / name).read_text("utf-8") for name in names)
 
 

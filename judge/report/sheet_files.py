@@ -25,6 +25,7 @@ from judge.digest import digest
 from judge.errors import UsageError
 from judge.records.labels.table import OFFERED
 from judge.records.labels.tasks import OF_TOOLS
+from judge.redact import in_utf8
 from judge.report import page
 from judge.report.export import inert
 from judge.report.files import writing
@@ -294,8 +295,7 @@ _XML_TEXT = re.compile("[\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def _json(content: object, indent: int | None = None) -> str:
     """JSON that UTF-8 can encode, even if a text has a lone surrogate."""
-    text = json.dumps(content, ensure_ascii=False, indent=indent)
-    return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", text)
+    return in_utf8(json.dumps(content, ensure_ascii=False, indent=indent))
 
 
 ENDINGS = {

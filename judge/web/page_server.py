@@ -131,11 +131,13 @@ class _Page:
         return self._rendered("label.html")
 
     async def _style(self, _: web.Request) -> web.Response:
-        return web.Response(text=report_page.style(asking=True), content_type="text/css")
+        return web.Response(
+            text=report_page.source("page.css", "asking.css"), content_type="text/css"
+        )
 
     async def _script(self, _: web.Request) -> web.Response:
         own = (_FOLDER / "page.js").read_text("utf-8")
-        text = report_page.script("record.js", "keys.js") + own
+        text = report_page.source("record.js", "keys.js") + own
         return web.Response(text=text, content_type="text/javascript")
 
     async def _answer(self, request: web.Request) -> web.Response:
