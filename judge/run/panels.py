@@ -341,16 +341,19 @@ class Resources:
             remedy = f"a model that writes (--model-for {rubric.name}=MODEL)"
             what = rubric.name if judge.method == "logprobs" else f"--method {judge.method}"
             raise UsageError(f"{what}: {writes_nothing(spec, remedy)}")
-        taught = client.backend.taught_rubric()
-        if taught not in (None, rubric.digest) and (spec, rubric.name) not in self._foreign:
-            self._foreign.add((spec, rubric.name))
+        return judge
+
+    def _warn_of_another_question(self, judge: Judge) -> None:
+        """Warn, once, of an adapter that was taught another question and has no profile for this."""
+        rubric, key = judge.rubric, (judge.client.spec, judge.rubric.name)
+        taught = judge.client.backend.taught_rubric()
+        if taught not in (None, rubric.digest) and key not in self._foreign:
+            self._foreign.add(key)
             _log.warning(
                 "judge: %s was taught another question than %s, or another wording of it: its "
                 "answers may be to that one",
-                spec,
-                rubric.name,
+                *key,
             )
-        return judge
 
     def _reading(
         self, judge: Judge, votes: int, temperature: float, decides: bool, *, cheap: bool = False
@@ -384,6 +387,8 @@ class Resources:
                 f"--method probe: no profile has a probe for {judge.rubric.name} by "
                 f"{judge.client.spec}; judge calibrate LABELS fits one"
             )
+        else:
+            self._warn_of_another_question(judge)
         guaranteed = cheap and profile and profile.guarantee
         margin = settings.cheap_margin if cheap else settings.abstain_margin
         return with_profile(judge, profile, 0.0 if guaranteed else margin)

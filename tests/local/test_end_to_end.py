@@ -108,3 +108,15 @@ def test_the_default_model_tells_following_from_breaking(tmp_path: Path) -> None
     assert [one.verdict for one in found] == ["pass", "fail"]
     (vote,) = found[0].checks[0].votes
     assert vote.model == f"local:{DEFAULT}+adherence"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(store.entry(DEFAULT).here is None, reason="the 1.1 GB model is not here")
+def test_the_packages_adapters_are_measured_at_what_they_are_asked(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """They were taught other wordings, with which the package's profiles were made."""
+    story = {"story": "Ann waited. " * 300, "values": ["Patience--agree"]}
+    norm = {"story": "x", "rule_of_thumb": "y"}
+    assert judge.plan([story, norm], model=f"local:{DEFAULT}", rubric="adherence").most.replies
+    assert "was taught another question" not in caplog.text
