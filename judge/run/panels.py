@@ -344,7 +344,7 @@ class Resources:
         return judge
 
     def _warn_of_another_question(self, judge: Judge) -> None:
-        """Warn, once, of an adapter that was taught another question, without a profile for this."""
+        """Warn, once, of an adapter taught another question, if no profile has this one."""
         rubric, key = judge.rubric, (judge.client.spec, judge.rubric.name)
         taught = judge.client.backend.taught_rubric()
         if taught not in (None, rubric.digest) and key not in self._foreign:
