@@ -134,7 +134,7 @@ class _LabelReader:
                 record = replace(record, source=file, line=line)
             elif (problem := self._add(source, item)) is None:
                 continue
-            self.problems.append(replace(record.without_fields(), problem=problem))
+            self.problems.append(replace(record, problem=problem))
 
     def _wrong(self, item: LabelledItem) -> Problem | None:
         """Why the item's answers cannot be used; None if they can."""
@@ -203,7 +203,7 @@ class _LabelReader:
             message += f"; {without_label(len(self.blank))}: people answer in the column {column}"
             message += ", or in the field labels of JSON"
         for item in self.problems[:1]:
-            place, why = f"{item.source}:{item.line}", item.problem and item.problem.message
+            place, why = f"{item.source}:{item.line}", item.fault
             message += f"; the first line that cannot be used is {place}: {why}"
         raise UsageError(f"{message}{_to_type([*self._unknown])}")
 

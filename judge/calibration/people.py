@@ -132,10 +132,8 @@ def agreement_of(
     if not report.checks:
         lines = ""
         if problems:
-            first = problems[0].problem
-            message = first.message if first else "holds no label"
-            count = f"{len(problems)} line{'s' if len(problems) > 1 else ''}"
-            lines = f"; {count} could not be read, the first: line {problems[0].line}, {message}"
+            first, count = problems[0], f"{len(problems)} line{'s' if len(problems) > 1 else ''}"
+            lines = f"; {count} could not be read, the first: line {first.line}, {first.fault}"
         absent = f"{', '.join(sources)}: no labels at all"
         if blank:
             absent += f"; {without_label(len(blank))}: people answer in the column label"

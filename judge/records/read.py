@@ -312,7 +312,7 @@ def renamed(records: Iterable[Record], columns: Mapping[str, str]) -> Iterator[R
     """As `mapped`, but the records' fields are replaced by those shown to judges."""
     for record in mapped(records, columns):
         if record.problem is not None:
-            yield record.without_fields()
+            yield replace(record, fields={}, json=None, raw=record.raw or record.json or "")
         else:
             yield replace(record, fields=record.visible, columns={})
 

@@ -138,10 +138,6 @@ class Record:
         """The record of this text (`raw`), which could not be read."""
         return cls(source, line, {}, raw=raw, problem=problem)
 
-    def without_fields(self) -> Record:
-        """The record as one that could not be read."""
-        return replace(self, fields={}, json=None, raw=self.raw or self.json or "")
-
     @property
     def fault(self) -> str:
         """Why it cannot be judged; "" if it can."""

@@ -196,7 +196,7 @@ class LabelSet:
         """The labelled items of all lines; an unusable line is yielded with its problem."""
         for item in items:
             if item.problem is not None:
-                yield item.without_fields()
+                yield item
                 continue
             try:
                 labels = list(self.items(item, item.fields))
