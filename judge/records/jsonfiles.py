@@ -36,38 +36,6 @@ _OVER_LINES = re.compile(rb"\s*[\[{](?:.*[\[{,])?\s*", re.DOTALL)
 _UNCLOSED = "the input ends inside this record: cut off, or a quote or bracket is not closed"
 
 
-def parse_object(data: bytes, where: str) -> tuple[dict[str, Any], str]:
-    """The JSON object in `data`, and its text.
-
-    Raises LabelError for invalid UTF-8, broken JSON (the message gives the place, in units of
-    `where`), another JSON value, a repeated key, a number that JSON or a float cannot hold, or
-    nesting beyond MAX_DEPTH.
-    """
-    try:
-        text = data.decode("utf-8")
-        content = _DECODER.decode(text)
-    except LabelError:
-        raise
-    except UnicodeDecodeError as error:
-        byte = data[error.start]
-        raise LabelError(f"not UTF-8: byte 0x{byte:02x} at byte {error.start + 1}") from None
-    except json.JSONDecodeError as error:
-        raise LabelError(
-            f"not JSON: {error.msg.removesuffix(' at')} at {where} {error.pos + 1}"
-        ) from None
-    except ValueError:
-        # Python refuses to convert integers of more than 4,300 digits.
-        raise LabelError("holds a whole number with too many digits") from None
-    except RecursionError:
-        raise LabelError(f"nested more than {MAX_DEPTH} deep") from None
-    if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _too_deep(content):
-        raise LabelError(f"nested more than {MAX_DEPTH} deep")
-    if not isinstance(content, dict):
-        hint = _of_list(content, where)
-        raise LabelError(f"a record must be an object, not {kind_of(content)}{hint}")
-    return content, text
-
-
 def _of_list(content: object, where: str) -> str:
     """How to read a chat, or a line that is a list of records."""
     if form(content) == "chat":
@@ -157,13 +125,35 @@ def read_json(
 
 
 def json_item(source: Input, line: int, data: bytes, where: str) -> Record:
-    """The record in `data`, which begins on this line, or an item with its problem."""
+    """The record in `data`, which begins on this line, or an item with its problem.
+
+    Problems are invalid UTF-8, broken JSON (the message gives the place, in units of `where`),
+    another JSON value, a repeated key, a number that JSON or a float cannot hold, or nesting beyond
+    MAX_DEPTH.
+    """
+    field = None
     try:
-        fields, text = parse_object(data, where)
+        text = data.decode("utf-8")
+        content = _DECODER.decode(text)
+        if data.count(b"{") + data.count(b"[") > MAX_DEPTH and _too_deep(content):
+            raise RecursionError
     except LabelError as error:
-        return source.bad(line, str(error), data, field=error.problem.field)
-    # A record over several lines is joined: a JSON string cannot hold a raw line break.
-    return Record(source.name, line, fields, json=_LINE_BREAK.sub("", text))
+        problem, field = str(error), error.problem.field
+    except UnicodeDecodeError as error:
+        problem = f"not UTF-8: byte 0x{data[error.start]:02x} at byte {error.start + 1}"
+    except json.JSONDecodeError as error:
+        problem = f"not JSON: {error.msg.removesuffix(' at')} at {where} {error.pos + 1}"
+    except ValueError:
+        # Python refuses to convert integers of more than 4,300 digits.
+        problem = "holds a whole number with too many digits"
+    except RecursionError:
+        problem = f"nested more than {MAX_DEPTH} deep"
+    else:
+        if isinstance(content, dict):
+            # A record over several lines is joined: a JSON string cannot hold a raw line break.
+            return Record(source.name, line, content, json=_LINE_BREAK.sub("", text))
+        problem = f"a record must be an object, not {kind_of(content)}{_of_list(content, where)}"
+    return source.bad(line, problem, data, field=field)
 
 
 def spans(text: str) -> Iterator[tuple[str, tuple[int, int]]]:
