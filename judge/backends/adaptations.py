@@ -31,6 +31,7 @@ _FIXED_TEMPERATURE = re.compile(r"(^|[/:])(o\d|gpt-5)(?!.*chat)")
 _REFUSED = re.compile(
     r"support|unknown|unrecogni|invalid|permit|allow|forbid|must|only|unexpected|cannot|can't"
     r"|expected|<=|extra|too large|exceed|at most|maximum|less than|between|not |above|below"
+    r"|deprecat|no longer|disabled|removed"
 )
 _NO_SYSTEM = re.compile(
     r"system[ _-](role|message|prompt|instruction)|role\W.{0,40}\bsystem\b"

@@ -93,6 +93,7 @@ _THOUGHTS = (
     ("<thought>", "</thought>"),
     ("<reasoning>", "</reasoning>"),
     ("[THINK]", "[/THINK]"),
+    ("<seed:think>", "</seed:think>"),
     ("◁think▷", "◁/think▷"),
     ("<|channel|>analysis<|message|>", "<|channel|>final<|message|>"),
 )

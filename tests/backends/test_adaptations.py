@@ -70,6 +70,17 @@ SPEC = 'Invalid JSON payload received. Unknown name "anyOf" at \'generation_conf
         (REQUEST, openai(ONLY_1, "temperature"), ("temperature", "left out")),
         (
             REQUEST,
+            openai("`temperature` is deprecated for this model."),
+            ("temperature", "left out"),
+        ),
+        (REQUEST, openai("The parameter seed has been removed."), ("seed", "left out")),
+        (
+            REQUEST,
+            openai("max_tokens is now deprecated in favor of max_completion_tokens"),
+            ("max_tokens", "max_completion_tokens"),
+        ),
+        (
+            REQUEST,
             {"error": {"code": "BadRequest", "message": "temperature must be strictly positive"}},
             ("temperature", "left out"),
         ),

@@ -85,6 +85,7 @@ THINKING = {"type": "thinking", "thinking": [text(DRAFT)]}
         f"<think>a</think><think>{DRAFT}</think>```json\n{GOOD}\n```",
         f"[THINK]{DRAFT}[/THINK]{GOOD}",
         f"<THINKING>hm</THINKING> {GOOD}",
+        f"<seed:think>{DRAFT}</seed:think>{GOOD}",
         f"<|channel|>analysis<|message|>{DRAFT}<|channel|>final<|message|>{GOOD}",
         QUOTING,
         {"content": "", "reasoning_content": GOOD},
