@@ -16,7 +16,7 @@ import typer
 import judge
 from judge import plugins
 from judge import settings as declared
-from judge.cli import EXIT_CODES, app
+from judge.cli import app
 from judge.cli.options import HELP_ALL
 from judge.configuration import MACHINE
 from judge.papers.benchmark import BENCHMARKS, load_benchmark
@@ -66,8 +66,6 @@ def settings() -> str:
             "## Variables of a machine",
             "No file sets these.",
             table(("variable", "meaning"), *((f"`{n}`", m) for n, m in MACHINE.items())),
-            "## Exit codes",
-            table(("code", "meaning"), *((int(c), m) for c, m in EXIT_CODES.items())),
         )
     )
 
