@@ -203,7 +203,7 @@ def _cell(cell: Any, kind: str) -> Any:
     return in_utf8(cell if isinstance(cell, str) else json.dumps(cell, ensure_ascii=False))
 
 
-def write_csv(lines: Judged, file: IO[bytes]) -> None:
+def write_csv(lines: Judged, file: IO[bytes], *_: object) -> None:
     """A row for each line, in UTF-8; texts that a spreadsheet would run get an apostrophe."""
     rows = _Rows(lines)
     text = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
@@ -243,7 +243,7 @@ def inert(cell: str | float | None) -> str | float | None:
     return f"'{inert}" if inert[:1] in ("\t", "\n") else inert
 
 
-def write_parquet(lines: Judged, file: IO[bytes]) -> None:
+def write_parquet(lines: Judged, file: IO[bytes], *_: object) -> None:
     """A row for each line; raises UsageError if pyarrow is missing."""
     try:
         import pyarrow as pa
@@ -260,7 +260,7 @@ def write_parquet(lines: Judged, file: IO[bytes]) -> None:
             writer.write_table(pa.Table.from_arrays(columns, schema=schema))
 
 
-def write_xlsx(lines: Judged, file: IO[bytes]) -> None:
+def write_xlsx(lines: Judged, file: IO[bytes], *_: object) -> None:
     """A row for each line; no cell is a formula, and texts over Excel's 32,767 characters are cut.
     Raises UsageError if openpyxl is missing, or the table does not fit a sheet."""
     try:
@@ -292,9 +292,10 @@ def write_xlsx(lines: Judged, file: IO[bytes]) -> None:
     book.save(file)
 
 
-def write_junit(lines: Judged, file: IO[bytes], *, gated: bool = False) -> None:
+def write_junit(lines: Judged, file: IO[bytes], runs: RunDescriptions, *_: object) -> None:
     """A test case for each record: fail is a failure, unreadable and error are errors, abstain is
-    skipped, or a failure if the run was `gated` from below, where it counts as not passing."""
+    skipped, or a failure if the run was gated from below, where it counts as not passing."""
+    gated = any(gate.is_floor for gate in runs.gates)
     outcomes = _OUTCOMES | ({Verdict.ABSTAIN: _OUTCOMES[Verdict.FAIL]} if gated else {})
     suite, counts = Element("testsuite", name="judge"), Counter[str]()
     for line, judgement in lines:
@@ -345,13 +346,12 @@ def _xml(text: str) -> str:
 
 
 def write_markdown(
-    lines: Judged,
-    file: IO[bytes],
-    runs: RunDescriptions,
-    listed: Sequence[str],
+    lines: Judged, file: IO[bytes], runs: RunDescriptions, chosen: Sequence[str]
 ) -> None:
     """A summary for GitHub's step summary of these `runs`: the outcomes of the gates, the verdicts,
-    mean score and answers of each check, and the first records with the `listed` verdicts."""
+    mean score and answers of each check, and the first records with the `chosen` verdicts, by
+    default those that failed."""
+    listed: Sequence[str] = chosen or (Verdict.FAIL,)
     summary, rates = empty_summary(runs), RatesOfLines(runs)
     shown: list[list[dict[str, str | None]]] = []
     for line, judgement in lines:
@@ -389,11 +389,12 @@ def _markdown(text: str | None, length: int = 300) -> str:
     return printable(_MARKS.sub(r"\\\1", escaped))
 
 
-FORMS: Mapping[str, Callable[..., None]] = {
+FORMS: Mapping[str, Callable[[Judged, IO[bytes], RunDescriptions, Sequence[str]], None]] = {
     ".csv": write_csv,
     ".parquet": write_parquet,
     ".xlsx": write_xlsx,
     ".xml": write_junit,
     ".md": write_markdown,
 }
-"""The function that writes a file, by the ending of its name."""
+"""The function that writes lines of these runs to a file, by the ending of its name; the last
+argument has the verdicts that the user chose."""

@@ -132,7 +132,7 @@ def export(
     Raises:
         UsageError: a file or verdict cannot be used, or a file holds no line of `judge validate`.
     """
-    from judge.report.export import FORMS, write_junit, write_markdown
+    from judge.report.export import FORMS, write_markdown
 
     chosen, left_out = texts(verdicts), Counter[Verdict]()
     refuse_unknown_verdicts("--verdicts", chosen)
@@ -143,12 +143,7 @@ def export(
         lines = Lines.read(sources)
         kept = _chosen(lines, chosen, left_out, all_lines=write is write_markdown)
         runs = RunDescriptions.beside(*sources)
-        if write is write_junit:
-            write_junit(kept, file, gated=any(gate.is_floor for gate in runs.gates))
-        elif write is write_markdown:
-            write_markdown(kept, file, runs, chosen or (Verdict.FAIL,))
-        else:
-            write(kept, file)
+        write(kept, file, runs, chosen)
     return Written(lines, {}, left_out)
 
 
