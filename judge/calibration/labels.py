@@ -120,13 +120,12 @@ class _LabelReader:
 
     def read(self, source: str) -> None:
         """Add the source's items for the job's checks; raises UsageError."""
-        checks = self._job.checks
-        for item in _asked_for(source, checks, self._columns, self.blank, self._others):
+        for item in self._requested(source):
             if isinstance(item, Record):
                 self.problems.append(item)
                 continue
             if item.check not in self._rubrics:
-                self._rubrics[item.check] = _rubric(item, self._rubric_of, checks)
+                self._rubrics[item.check] = self._rubric(item)
             item = in_words_of(self._names.of(item), self._rubrics[item.check])
             record, places = item.record, self._job.label_places
             if (problem := self._wrong(item)) is not None:
@@ -136,11 +135,49 @@ class _LabelReader:
                 continue
             self.problems.append(replace(record, problem=problem))
 
+    def _requested(self, source: str) -> Iterator[LabelledItem | Record]:
+        """The source's items for the requested checks, and its problems.
+
+        Labels without a check get the check that was requested, if it is one. If the request is for
+        an unnamed question, it gets the labels of the source's only check. The checks of the other
+        labels are noted, each with its first source.
+        """
+        checks = self._job.checks
+        labels = list(read_labels(source, columns=self._columns, blank=self.blank))
+        there = dict.fromkeys(item.check for item in labels if isinstance(item, LabelledItem))
+        unnamed = [*there] == [UNNAMED] or (len(there) == 1 and [*checks] == [ASKED])
+        if len(there) > 1 and [*checks] == [ASKED] and ASKED not in there:
+            how = f"choose one, --map label={next(iter(there))}"
+            raise UsageError(f"{source} has labels for {', '.join(there)}: {how}")
+        for item in labels:
+            if isinstance(item, Record) or not checks or item.check in checks:
+                yield item
+            elif not (unnamed and len(checks) == 1):
+                self._others.setdefault(item.check, source)
+            elif item.check == UNNAMED:
+                yield replace(item, check=checks[0])
+            else:
+                yield replace(item, check=checks[0], named=item.check)
+
+    def _rubric(self, item: LabelledItem) -> Rubric:
+        try:
+            return self._rubric_of(item.check)
+        except UsageError as error:
+            message = f"{item.record.source}:{item.record.line}: {_label_name(item)}: {error}"
+            if self._job.checks:
+                raise UsageError(message) from error
+            remedy = (
+                "name the checks that are meant with --check, or the rubric's file with --rubric"
+            )
+            if item.check == UNNAMED:
+                remedy = "name the check with --check"
+            raise UsageError(f"{message}; {remedy}") from error
+
     def _wrong(self, item: LabelledItem) -> Problem | None:
         """Why the item's answers cannot be used; None if they can."""
         rubric = self._rubrics[item.check]
         answers = rubric.answers
-        problem = _no_answer(item, answers, self._labels_in, self._columns)
+        problem = self._no_answer(item, answers)
         spellings = dict.fromkeys(map(item.spelt, _answers_of(item)))
         if problem is not None:
             # A comparison's answers are always the names of its fields.
@@ -150,6 +187,24 @@ class _LabelReader:
         else:
             self._usable.add(item.check)
         return problem
+
+    def _no_answer(self, item: LabelledItem, answers: Sequence[str]) -> Problem | None:
+        """The problem of an item with an answer that is none of these; None if it has none."""
+        name = self._labels_in or _label_name(item)
+        pairs = [] if item.gold is None else [(name, item.gold)]
+        for annotation in item.annotations:
+            person = clip(annotation.annotator)
+            # An item of a table has the line of its first row, which may be another annotator's.
+            where = person if "annotators" in self._columns else f"{name} of {person}"
+            pairs.append((f"{where}, item {clip(item.record.id)},", annotation.answer))
+        # An answer is one or several of the rubric's, or an undecided one.
+        usable = {*answers, *OWN_ANSWERS}
+        for place, answer in pairs:
+            parts = answer.split(SEVERAL)
+            if not usable.issuperset(parts):
+                given = clip(SEVERAL.join(map(item.spelt, parts)))
+                return Problem(f"{place} must be one of {', '.join(answers)}, not {given}")
+        return None
 
     def _add(self, source: str, item: LabelledItem) -> Problem | None:
         """Add the item, or its answers to those of the same item; a problem if they are there."""
@@ -208,36 +263,6 @@ class _LabelReader:
         raise UsageError(f"{message}{_to_type([*self._unknown])}")
 
 
-def _asked_for(
-    source: str,
-    checks: Sequence[str],
-    columns: Mapping[str, str],
-    blank: list[int],
-    others: dict[str, str],
-) -> Iterator[LabelledItem | Record]:
-    """The source's items for the requested checks, and its problems.
-
-    Labels without a check get the check that was requested, if it is one. If the request is for an
-    unnamed question, it gets the labels of the source's only check. `others` collects the checks of
-    the other labels, each with its first source.
-    """
-    labels = list(read_labels(source, columns=columns, blank=blank))
-    there = dict.fromkeys(item.check for item in labels if isinstance(item, LabelledItem))
-    unnamed = [*there] == [UNNAMED] or (len(there) == 1 and [*checks] == [ASKED])
-    if len(there) > 1 and [*checks] == [ASKED] and ASKED not in there:
-        how = f"choose one, --map label={next(iter(there))}"
-        raise UsageError(f"{source} has labels for {', '.join(there)}: {how}")
-    for item in labels:
-        if isinstance(item, Record) or not checks or item.check in checks:
-            yield item
-        elif not (unnamed and len(checks) == 1):
-            others.setdefault(item.check, source)
-        elif item.check == UNNAMED:
-            yield replace(item, check=checks[0])
-        else:
-            yield replace(item, check=checks[0], named=item.check)
-
-
 def refuse_mixed(entries: Iterable[tuple[str, LabelledItem]]) -> None:
     """Raise UsageError if labels that name different checks were taken for one; `entries` are its
     items, each with its source."""
@@ -269,26 +294,6 @@ def _to_type(words: Sequence[str]) -> str:
         return ""
     answers = ",".join(words)
     return f"; to ask for these words, type --answers '{answers}' --pass and the one that passes"
-
-
-def _no_answer(
-    item: LabelledItem, answers: Sequence[str], labels_in: str | None, columns: Mapping[str, str]
-) -> Problem | None:
-    told = labels_in or _told(item)
-    pairs = [] if item.gold is None else [(told, item.gold)]
-    for annotation in item.annotations:
-        person = clip(annotation.annotator)
-        # An item of a table has the line of its first row, which may be another annotator's.
-        where = person if "annotators" in columns else f"{told} of {person}"
-        pairs.append((f"{where}, item {clip(item.record.id)},", annotation.answer))
-    # An answer is one or several of the rubric's, or an undecided one.
-    usable = {*answers, *OWN_ANSWERS}
-    for place, answer in pairs:
-        parts = answer.split(SEVERAL)
-        if not usable.issuperset(parts):
-            given = clip(SEVERAL.join(map(item.spelt, parts)))
-            return Problem(f"{place} must be one of {', '.join(answers)}, not {given}")
-    return None
 
 
 def _earlier(
@@ -337,22 +342,11 @@ def _joined(first: LabelledItem, item: LabelledItem) -> LabelledItem | None:
 
 def _repeated(item: LabelledItem, first: LabelledItem) -> Problem:
     place = f"{first.record.source}:{first.record.line}"
-    message = f"{_told(item)}: item {clip(item.record.id)} was already on {place}"
+    message = f"{_label_name(item)}: item {clip(item.record.id)} was already on {place}"
     return Problem(f"{message}; give each item once, with all of its answers", type="duplicate-id")
 
 
-def _rubric(item: LabelledItem, rubric_of: RubricOf, checks: Sequence[str]) -> Rubric:
-    try:
-        return rubric_of(item.check)
-    except UsageError as error:
-        remedy = "; name the checks that are meant with --check, or the rubric's file with --rubric"
-        if item.check == UNNAMED:
-            remedy = "; name the check with --check"
-        message = f"{item.record.source}:{item.record.line}: {_told(item)}: {error}"
-        raise UsageError(message if checks else f"{message}{remedy}") from error
-
-
-def _told(item: LabelledItem) -> str:
+def _label_name(item: LabelledItem) -> str:
     number = f" (value {item.number})" if item.number else ""
     return f"label {clip(item.check)}{number}"
 
