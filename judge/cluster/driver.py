@@ -124,22 +124,20 @@ class ChunkStream:
         resources: Resources,
         count: Callable[[dict[str, Traffic], float], None],
     ) -> None:
-        self._opened, self._count = ExitStack(), count
-        # Ray reports lost nodes and workers on standard output, which is for data.
-        nowhere = self._opened.enter_context(Path(os.devnull).open("w"))  # noqa: SIM115
-        self._opened.enter_context(redirect_stdout(nowhere))
-        _join(settings, self._opened)
-        import ray
-        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+        self._count = count
+        with ExitStack() as opened:
+            # Ray reports lost nodes and workers on standard output, which is for data.
+            nowhere = opened.enter_context(Path(os.devnull).open("w"))
+            opened.enter_context(redirect_stdout(nowhere))
+            _join(settings, opened)
+            import ray
+            from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        capacity = ray.cluster_resources()
-        hosted = any(spec.partition(":")[0] in ON_GPUS for spec in resources.models.names)
-        gpus = settings.worker_gpus if hosted and capacity.get("GPU") else 0
-        try:
+            capacity = ray.cluster_resources()
+            hosted = any(spec.partition(":")[0] in ON_GPUS for spec in resources.models.names)
+            gpus = settings.worker_gpus if hosted and capacity.get("GPU") else 0
             self.workers = workers_for(settings.workers, gpus, capacity)
-        except UsageError:
-            self._opened.close()
-            raise
+            self._opened = opened.pop_all()
         # On this machine, feed and stream live as long as the run does.
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
         pinned = {"num_cpus": 0, "scheduling_strategy": here}
@@ -341,7 +339,6 @@ def _join(settings: Settings, stack: ExitStack) -> None:
         raise UsageError(f"{where}: {error}") from error
     stack.callback(ray.shutdown)
     if address == "local" and not ip_address(ray.util.get_node_ip_address()).is_loopback:
-        stack.close()
         raise UsageError(
             "Ray would listen beyond this machine, because it was imported before judge set it up: "
             "run judge with --engine ray as a command"

@@ -7,10 +7,11 @@ import asyncio
 import json
 import os
 import pickle
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -264,6 +265,19 @@ def test_a_run_on_ray_leaves_the_environment_as_it_was(monkeypatch: pytest.Monke
     with environment({"SET": "inside", "UNSET": "inside"}):
         assert os.environ["SET"] == os.environ["UNSET"] == "inside"
     assert os.environ["SET"] == "before" and "UNSET" not in os.environ
+
+
+def test_a_run_without_ray_leaves_standard_output_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise UsageError("--engine ray needs Ray Data")
+
+    monkeypatch.setattr(driver, "_join", refuse)
+    before = sys.stdout
+    with pytest.raises(UsageError, match="needs Ray Data"):
+        ChunkStream(settings(), of_worker, cast(Any, None), lambda traffic, cost: None)
+    assert sys.stdout is before
 
 
 def test_workers_for_which_there_is_no_room_are_refused() -> None:
