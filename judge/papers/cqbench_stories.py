@@ -14,12 +14,13 @@ from pydantic import ValidationError
 from judge.errors import UsageError
 from judge.graphs.values import Value, is_multiple, values_of
 from judge.judgement import Judgement
-from judge.papers.rows import REJECTED, asked, head_of, own_slices, refuse_table
+from judge.papers.rows import REJECTED, asked, head_of, own_slices
 from judge.questions.evidence import fold
 from judge.records import RESERVED, Record, read, renamed
 from judge.records.base import clip, judgement_in, kind_of
 from judge.records.fields import LabelError, listed, object_of, text_of
 from judge.records.kinds import normalise, normalised
+from judge.report.runs import refuse_table
 from judge.verdict import Verdict
 
 TOPICS = (

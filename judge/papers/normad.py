@@ -18,12 +18,13 @@ from judge.errors import UsageError
 from judge.papers.asking import MeasuredModel
 from judge.papers.benchmark import PAPER, Benchmark, Choices, exact, label_of
 from judge.papers.countries import canonical, country_name
-from judge.papers.rows import asked, each_row, head_of, own_slices, refuse_table
+from judge.papers.rows import asked, each_row, head_of, own_slices
 from judge.papers.tables import MACRO, ResultSample, class_scores, crosstab, results_table
 from judge.papers.tasks import MISSING, Fields, MeasuredAnswer
 from judge.records import Record
 from judge.records.fields import LabelError
 from judge.records.lines import Line
+from judge.report.runs import refuse_table
 from judge.report.table import Cell, Table
 from judge.verdict import AnswerOutcome, Verdict
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from judge.errors import UsageError
-from judge.records import RESERVED, Record, read, renamed
+from judge.records import Record, read, renamed
 from judge.records.base import clip, own_fields, strata_of
 from judge.records.fields import LabelError, id_text, slices_of
 from judge.records.kinds import normalise
@@ -89,13 +89,6 @@ def each_row(
         if converted:
             places[name] = f"line {item.line} of {item.source}"
         yield from converted
-
-
-def refuse_table(row: Record) -> None:
-    """Raise UsageError for a row of a table that judge wrote, which has no whole judgement."""
-    if f"{RESERVED}.verdict" in row.fields:
-        lines = f"name the JSON lines that it was made from, such as {row.source}.jsonl"
-        raise UsageError(f"{row.source} is a table of verdicts: {lines}")
 
 
 def own_slices(row: Record, asked_about: Collection[str]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from judge.errors import UsageError
-from judge.records import content_hash, read
+from judge.records import RESERVED, Record, content_hash, read
 from judge.records.answers import scalar_text
 from judge.records.base import own_id
 from judge.records.lines import Line, has_entries, read_check
@@ -129,6 +129,13 @@ class Run:
                 return name
 
 
+def refuse_table(row: Record) -> None:
+    """Raise UsageError for a row of a table that judge wrote, which has no whole judgement."""
+    if f"{RESERVED}.verdict" in row.fields:
+        lines = f"name the JSON lines that it was made from, such as {row.source}.jsonl"
+        raise UsageError(f"{row.source} is a table of verdicts: {lines}")
+
+
 def read_run(source: str, first: Run | None = None) -> Run:
     """Read a run back from a file, or `-` for standard input, and pair it with the first one.
 
@@ -141,6 +148,7 @@ def read_run(source: str, first: Run | None = None) -> Run:
         where = f"{source}, line {item.line}"
         if item.problem is not None:
             raise UsageError(f"{where}: {item.fault}")
+        refuse_table(item)
         if (line := Line.of(item.fields)) is None:
             hint = "name outputs of judge evaluate, score or validate"
             raise UsageError(f"{where}: field 'judge' holds no verdict of judge: {hint}")

@@ -146,6 +146,7 @@ def test_runs_with_other_answers_or_another_bound_are_told_also_on_the_page(type
 def test_bad_usage(typed: Typed) -> None:
     typed.write("other.jsonl", answers("11", benchmark="cali"))
     typed.write("plain.jsonl", [{"id": "n0", "story": "Ann greets."}])
+    typed.write("table.jsonl", [{"id": "n0", "judge.verdict": "pass"}])
     for name, check in {
         "nameless": {"verdict": "pass"},
         "open": {"check": "c"},
@@ -163,6 +164,7 @@ def test_bad_usage(typed: Typed) -> None:
             ("a.jsonl", "other.jsonl"),
             "a.jsonl is of benchmark normad, other.jsonl of benchmark cali",
         ),
+        (("a.jsonl", "table.jsonl"), "table.jsonl is a table of verdicts: name the JSON lines"),
         (("-", "-"), "standard input can be one run, not both"),
         (("a.jsonl",), "RUN_B"),
     ):
