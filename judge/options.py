@@ -1,10 +1,10 @@
-"""Declares settings: those of every run in judge/settings.py, those of a workflow in its
-package."""
+"""Declares settings, and how their values are read: those of every run in judge/settings.py, those
+of a workflow in its package."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -107,15 +107,12 @@ def _each_once(names: Words) -> Words:
     return names
 
 
-def _pairs(value: object) -> object:
+def _columns(value: object) -> Words:
     if isinstance(value, Mapping):
-        return tuple(f"{name}={column}" for name, column in value.items())
-    texts = value if isinstance(value, list | tuple) else [value]
-    pairs = (pair.strip() for text in texts for pair in _NEXT_PAIR.split(str(text)))
-    return tuple(pair for pair in pairs if pair)
-
-
-def _columns(pairs: Words) -> Words:
+        pairs = [f"{name}={column}" for name, column in value.items()]
+    else:
+        texts = value if isinstance(value, list | tuple) else [value]
+        pairs = [pair for text in texts for pair in _NEXT_PAIR.split(str(text))]
     columns = _by_name(pairs, "NAME=COLUMN")
     if "judge" in columns:
         raise ValueError(f"judge={columns['judge']}: judge is reserved for the verdict")
@@ -126,14 +123,13 @@ def _models_by_step(value: object) -> object:
     if isinstance(value, Mapping):
         return value
     texts = value if isinstance(value, list | tuple) else str(value).split(",")
-    pairs = (pair.strip() for pair in map(str, texts))
-    return _by_name([pair for pair in pairs if pair], "STEP=PROVIDER:MODEL")
+    return _by_name(map(str, texts), "STEP=PROVIDER:MODEL")
 
 
-def _by_name(pairs: Sequence[str], form: str) -> dict[str, str]:
+def _by_name(pairs: Iterable[str], form: str) -> dict[str, str]:
     """The values of texts NAME=VALUE by name; raises ValueError if a name has two values."""
     values: dict[str, str] = {}
-    for pair in pairs:
+    for pair in filter(None, map(str.strip, pairs)):
         name, _, value = (part.strip() for part in pair.partition("="))
         if not name or not value:
             raise ValueError(f"{pair!r} is not {form}")
@@ -181,7 +177,7 @@ AnswerNames = Annotated[Words, BeforeValidator(_answers)]
 ModelNames = Annotated[Words, BeforeValidator(_models), AfterValidator(_each_once)]
 """A single text may hold several, separated by commas; in a list, by commas before PROVIDER:."""
 
-Columns = Annotated[Words, BeforeValidator(_pairs), AfterValidator(_columns)]
+Columns = Annotated[Words, BeforeValidator(_columns)]
 """NAME=COLUMN, each name once, with é as one character: a table, or texts, each of which may hold
 several pairs, separated by commas."""
 
