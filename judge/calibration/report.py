@@ -15,6 +15,7 @@ from judge.calibration.guarantee import CascadePolicy
 from judge.calibration.labels import unreadable_lines
 from judge.calibration.measures import AgainstPeople, JudgeDifference, Measures
 from judge.calibration.observe import LabelledAnswer
+from judge.judging.prompts import shown_texts
 from judge.profile import JudgeProfile, Profile
 from judge.questions.rubric import Rubric
 from judge.records import Record
@@ -89,14 +90,14 @@ def disagreements(
 
 
 def _shown(rubric: Rubric, answer: LabelledAnswer) -> Mapping[str, Any]:
-    """The texts of the rubric's fields and the entry, as shown; all fields if never asked."""
+    """The texts and the entry as shown; all fields if never asked."""
     record, number = answer.record, answer.item.number
     if record is None:
         return answer.item.record.visible
     entry = {}
     if rubric.each and number:
         entry = {entry_name(rubric.each): record.entry(rubric.each, number)}
-    return {name: record.texts[name] for name in rubric.fields} | entry
+    return shown_texts(rubric, record) | entry
 
 
 def labelled_by(items: Sequence[LabelledItem]) -> dict[str, int]:

@@ -214,6 +214,16 @@ def test_disagreements_have_text_evidence_and_votes(typed: Typed) -> None:
     assert cells(out, judge)[0][1] == "7 of 7"
 
 
+def test_a_disagreement_has_the_texts_that_are_shown_where_no_field_is_named(typed: Typed) -> None:
+    shown = [{"from": f"Ann {n}.", "mail": f"No {n}."} for n in range(6)]
+    rows = [{"id": n, **texts, "label": "no", "annotator2": "no"} for n, texts in enumerate(shown)]
+    typed.write("labels.jsonl", rows)
+    judge = typed.script("j.yaml", [{"reply": {"quote": None, "reason": "So.", "answer": "yes"}}])
+    run = ("calibrate", "labels.jsonl", "--ask", "Kind?", "-m", judge, "-o", "done")
+    assert "    from: Ann 1.\n    mail: No 1.\n" in typed.text(*run, "--label-column", "label")[1]
+    assert [one["fields"] for one in lines(typed.read("done/disagreements.jsonl"))] == shown
+
+
 def test_text_that_a_run_would_not_send_is_not_sent(
     typed: Typed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
