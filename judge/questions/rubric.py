@@ -55,13 +55,13 @@ _ENTRIES = 5
 """Entries for which `max_tokens` is enough."""
 
 
-_PAIR = re.compile(r"\\u(d[89ab]..)\\u(d[c-f]..)")
+_PAIR = re.compile(r"\\ud[89ab]..\\ud[c-f]..")
 """JSON's escape of a character beyond U+FFFF, a surrogate pair, which YAML does not accept."""
 
 
 def _character(pair: re.Match[str]) -> str:
-    high, low = (int(half, 16) for half in pair.groups())
-    return f"\\U{0x10000 + ((high & 0x3FF) << 10) + (low & 0x3FF):08x}"
+    character: str = json.loads(f'"{pair.group()}"')
+    return f"\\U{ord(character):08x}"
 
 
 def _plain(content: Any) -> Any:
@@ -125,8 +125,8 @@ class Rubric(RubricKeys):
     def reply_type(self) -> type[Reply]:
         """The typed reply of a judge or a rewriter."""
         if self.together:
-            answers = {name: answers for name, (_, answers) in self.together.items()}
-            return answers_together(tuple(answers.items()))
+            questions = self.together.items()
+            return answers_together(tuple((name, answers) for name, (_, answers) in questions))
         return self.form or (YesNo if self.words == YES_NO else one_answer(self.words))
 
     @cached_property
