@@ -311,9 +311,10 @@ class DecisionBackend(Backend):
                 error.tokens = completion.input_tokens, completion.output_tokens
                 raise error
             answer = self._dialect.answer(reply)
-        except (LookupError, TypeError, AttributeError, ValueError):
+        except (LookupError, TypeError, AttributeError, ValueError) as problem:
+            broken = isinstance(problem, orjson.JSONDecodeError)
             text = self._http.redact(complaint(response.body)[0])
-            text = f"required fields are missing; it says: {text}"
+            text = f"{'no JSON' if broken else 'required fields are missing'}; it says: {text}"
             return replace(completion, text=scrubbed(text)[:_MAX_SHOWN], finish_reason="invalid")
         return answered(completion, question, answer, self._dialect)
 

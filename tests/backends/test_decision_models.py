@@ -257,10 +257,10 @@ def no_answer(reply: dict[str, Any]) -> dict[str, Any]:
 INVALID: dict[str, tuple[TypedQuestion, Fault, str]] = {
     "no answer": (NOUL, no_answer, "no answer to the question|required fields"),
     "no answers": (NOUL, lambda reply: {"model": "m"}, "required fields are missing"),
-    "no JSON": (NOUL, lambda reply: b")]}'", "required fields are missing"),
+    "no JSON": (NOUL, lambda reply: b")]}'", "no JSON; it says: "),
     "another type": (NOUL, spoilt(type="boolean"), "type 'boolean'"),
     "no number": (NOUL, spoilt(noul=True, probability=True), "True is no probability"),
-    "NaN": (CHOICE, shares(form=math.nan), "nan is no probability|required fields"),
+    "NaN": (CHOICE, shares(form=math.nan), "no JSON; it says: "),
     "above 1": (CHOICE, shares(form=1.4, payment=-0.5), "1.4 is no probability"),
     "without one choice": (CHOICE, shares(x=None), "not those of the choices: 'x'"),
     "other keys": (CHOICE, shares(x=None, X=0.1), "not those of the choices: 'X'"),
