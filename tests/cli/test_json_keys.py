@@ -30,7 +30,7 @@ DATA = {
     *("relevance", "derivation", "abstraction", "value_extraction", "friendly", "region"),
     *("North", "South", "India", "Peru", "country", "a", "b", "c", "warm", "rude", "red", "all"),
     *("yes", "no", "unsure", "1", "2", "3", "4", "5", "ann", "bo", "cy", "r0", "label", ""),
-    *("fully", "partially", "absent", "JP", "PE", "refused", "rule_of_thumb", "story"),
+    *("fully", "partially", "absent", "JP", "PE", "refused", "rule_of_thumb", "story", "colour"),
     *Verdict,
     *AnswerOutcome,
 }

@@ -139,7 +139,9 @@ def test_broken_wheels(models: Path, no_hub: None, wheels: Path) -> None:
     assert kept(models) == [".lock"]
 
 
-def test_a_download_is_shown_in_megabytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_download_is_shown_in_megabytes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     shown: list[tuple[object, ...]] = []
 
     @contextmanager
@@ -152,5 +154,6 @@ def test_a_download_is_shown_in_megabytes(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr("judge.cli.progress.steps", steps)
     monkeypatch.setattr("judge.local.fetch.pull", pulled)
-    assert models.fetch("tiny") == Path("tiny")
+    models.pull_model("tiny")
+    assert capsys.readouterr().out == "tiny\n"
     assert shown == [("MB", "tiny", 2.5, 10.0, "piece 1")]
