@@ -130,7 +130,8 @@ def _items(source: Input, batches: Iterator[Any]) -> Iterator[Record]:
                     yield _row(source, batch, place)
     except (pa.ArrowException, OSError, ValueError) as error:
         message = f"the file cannot be read further: {str(error).partition('. Detail')[0]}"
-        yield source.bad(source.line + 1, message)
+        source.line += 1
+        yield source.bad(source.line, message)
 
 
 def _row(source: Input, batch: Any, place: int) -> Record:

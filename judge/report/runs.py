@@ -131,7 +131,7 @@ class Run:
 
 def refuse_table(row: Record) -> None:
     """Raise UsageError for a row of a table that judge wrote, which has no whole judgement."""
-    if f"{RESERVED}.verdict" in row.fields:
+    if f"{RESERVED}.verdict" in row.fields and RESERVED not in row.fields:
         lines = f"name the JSON lines that it was made from, such as {row.source}.jsonl"
         raise UsageError(f"{row.source} is a table of verdicts: {lines}")
 

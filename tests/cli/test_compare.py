@@ -62,6 +62,13 @@ def test_the_table_in_pieces_of_80_columns(typed: Typed) -> None:
     assert "judge: country: 1 of 8 pairs are left out: 1 error in A\n" in told
 
 
+def test_lines_of_a_table_that_was_judged_before_are_compared(typed: Typed) -> None:
+    told = {"verdict": "pass", "workflow": "record", "checks": []}
+    typed.write("again.jsonl", [{"id": "n0", "judge.verdict": "fail", "judge": told}])
+    code, out, said = typed.text("compare", "again.jsonl", "again.jsonl")
+    assert code == 0 and "1 item in all runs" in out, said
+
+
 def test_small_p_values_are_written_alike_wherever_they_stand(typed: Typed) -> None:
     """Of 18 differences in one direction: p = 2 / 2**18 = 7.62939453125e-06."""
     for name, verdict in (("a", "pass"), ("b", "fail")):

@@ -159,6 +159,15 @@ def test_a_folder_of_save_to_disk(tmp_path: Path) -> None:
     ]
 
 
+def test_no_two_lines_of_a_folder_with_a_damaged_file_have_one_number(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "mails", ["a"], ["b" * 1000], ["c"])
+    damaged = folder / "data-00001-of-00003.arrow"
+    damaged.write_bytes(damaged.read_bytes()[:-600])
+    found = list(read(folder))
+    assert "cannot be read further" in problem_of(found[1])
+    assert [item.line for item in found] == [1, 2, 3]
+
+
 def test_other_folders_are_refused_with_what_to_type(tmp_path: Path) -> None:
     saved(tmp_path / "splits" / "train", ["a"])
     (tmp_path / "splits" / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')

@@ -250,6 +250,14 @@ def test_answers_of_two_people_stand_as_they_were_given_last(tmp_path: Path) -> 
         AnswerFile(path, "ann")
 
 
+def test_a_question_may_be_about_another_list_than_its_kind_s(tmp_path: Path) -> None:
+    fields = {"story": "Ann bowed.\nBo did not.\nCy left.", "values": ["Bow", "Leave"]}
+    ann = AnswerFile(path := tmp_path / "labels.jsonl", "ann")
+    ann.put(Place(label_key(fields), "said", 3), Annotation("ann", "yes"), fields, entries=3)
+    again = AnswerFile(path, "ann").own
+    assert [place.number for place in again] == [3] and again == ann.own
+
+
 def test_a_digit_s_key_gives_that_digit() -> None:
     scale = tuple(map(str, range(11)))
     assert keys(scale) == {**{n: n for n in scale}, "10": ""}

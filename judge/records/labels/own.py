@@ -51,6 +51,8 @@ class Own(LabelSet):
 
     name = "own"
     merged = True
+    counted = True
+    """Whether a list must have an answer for each entry of the kind's own list."""
 
     def start(self) -> None:
         self._names: dict[str, str] = {}
@@ -66,6 +68,7 @@ class Own(LabelSet):
             message = "field 'labels' is missing: the line has no labels"
             raise LabelError(message, "labels", "unlabelled")
         visible, values = typed_fields(fields)
+        values = values if self.counted else None
         slices = slices_of({**visible, "labelled_by": fields.get("labelled_by")})
         if (line := Line.of(fields)) is not None:
             slices["edited"] = "yes" if line.edits else "no"
