@@ -106,6 +106,7 @@ def agreement_of(
     """
     items: list[LabelledItem] = []
     problems: list[Record] = []
+    unreadable = 0
     blank: list[int] = []
     accepted = (*settings.answers, *(crowd.scale if crowd else ()))
     columns = {name: column for name, column in settings.columns.items() if name != "id"}
@@ -115,7 +116,8 @@ def agreement_of(
             if isinstance(item, LabelledItem):
                 items.append(names.of(item))
             else:
-                problems.append(item)
+                unreadable += 1
+                problems += [item] if unreadable <= MAX_PROBLEMS else []
     rated, annotators, controls = items, dict[str, Annotator](), frozenset[str]()
     if crowd is not None:
         rated, annotators, controls = crowd.kept(items, check, settings.answers)
@@ -132,7 +134,7 @@ def agreement_of(
     if not report.checks:
         lines = ""
         if problems:
-            first, count = problems[0], f"{len(problems)} line{'s' if len(problems) > 1 else ''}"
+            first, count = problems[0], f"{unreadable} line{'s' if unreadable > 1 else ''}"
             lines = f"; {count} could not be read, the first: line {first.line}, {first.fault}"
         absent = f"{', '.join(sources)}: no labels at all"
         if blank:
@@ -144,9 +146,9 @@ def agreement_of(
         raise UsageError(f"{_UNSIGNED if items and not annotators else absent}{lines}")
     return replace(
         report,
-        unreadable=len(problems),
+        unreadable=unreadable,
         blank=len(blank),
-        problems=problems[:MAX_PROBLEMS],
+        problems=problems,
         annotators=annotators,
         ratings=crowd.ratings(items, annotators) if crowd else {},
     )

@@ -99,7 +99,9 @@ def class_kappas(
         table = count_table(drawn, classes)
         every = table.sum(axis=1)
         tables = [np.column_stack([column, every - column]) for column in table.T]
-        for name, counts in zip(estimates, [*tables, table], strict=True):
+        # People may have a class of that name.
+        by_name = dict(zip(classes, tables, strict=True)) | {ALL_CLASSES: table}
+        for name, counts in by_name.items():
             estimates[name].append(rater_agreement(counts, resamples, of=of)["fleiss"])
     return {name: mean_of_estimates(parts) for name, parts in estimates.items()}
 

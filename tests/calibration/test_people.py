@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 import pytest
 from sklearn.metrics import cohen_kappa_score
 from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as statsmodels_kappa
 
+from judge.calibration import people
 from judge.calibration.majority import Majority
-from judge.calibration.people import Agreement, agreement
+from judge.calibration.people import MAX_PROBLEMS, Agreement, agreement, agreement_of
+from judge.configuration import resolve
 from judge.records import Record
+from judge.records.base import Problem
 from judge.records.labels import Annotation, LabelledItem
+from judge.stats.agreement import ALL_CLASSES
 from judge.stats.intervals import plain
 from judge.stats.majority import MajorityRule
 
@@ -252,3 +257,31 @@ def test_kappas_of_classes_over_three_ratings_leave_out_questions_with_fewer() -
         for part in (items, items[:3])
     )
     assert (found.value, found.n, found.of) == (alone.value, 3, 4)
+
+
+def test_an_answer_may_have_the_name_of_the_kappa_over_all_classes() -> None:
+    items = [item("a", {"1": ALL_CLASSES, "2": ALL_CLASSES}), item("b", {"1": "no", "2": "no"})]
+    kappas = one_check(items).checks[0].overall.class_kappas
+    assert {name: kappa.value for name, kappa in kappas.items()} == {ALL_CLASSES: 1.0, "no": 1.0}
+
+
+def test_of_lines_that_cannot_be_read_only_the_first_are_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    alive: WeakValueDictionary[int, Record] = WeakValueDictionary()
+    most = 0
+
+    def labels(*_: object) -> Iterator[LabelledItem | Record]:
+        nonlocal most
+        yield item("a", "yy")
+        for number in range(3 * MAX_PROBLEMS):
+            record = Record.unreadable("a.jsonl", number, Problem("no label"))
+            alive[number] = record
+            yield record
+            most = max(most, len(alive))
+
+    monkeypatch.setattr(people, "read_labels", labels)
+    report = agreement_of(["a.jsonl"], resolve({}))
+    assert report.unreadable == 3 * MAX_PROBLEMS
+    assert [one.line for one in report.problems] == [*range(MAX_PROBLEMS)]
+    assert most <= MAX_PROBLEMS + 2
