@@ -84,7 +84,8 @@ def fit(
         return Fit(items=items, reason=reason)
     candidates: list[tuple[TokenWay | ProbeWay | None, Candidate]] = []
     if all(item.observation.chances for item in training.reads):
-        candidates.append((None, _as_it_stands(rubric, reader, training, folds)))
+        if all(reader.complete(rubric, item.observation) for item in training.reads):
+            candidates.append((None, _as_it_stands(rubric, reader, training, folds)))
         candidates += _of_tokens(training, folds)
     if all(item.observation.state is not None for item in training.reads):
         best = min(

@@ -105,6 +105,18 @@ BOTH = truth(7, 300, lambda x: sigmoid(2.0 * features(two(x))[0] - 3.0))
 # ---------------------------------------------------------------- how it is chosen
 
 
+def test_a_question_that_no_reply_answers_leaves_the_fit_to_the_others() -> None:
+    """As it stands, the judge then answers no item."""
+
+    def second(rng: random.Random, answer: str) -> dict[int, Chances]:
+        return {1: two(rng.uniform(0.5, 0.9) if answer == "yes" else rng.uniform(0.1, 0.5))}
+
+    found = fitted(reads(6, 200, second), MANY)
+    assert isinstance(found.classifier, Logistic)
+    assert found.classifier.questions == (1,)
+    assert "as it stands" not in [one.name for one in found.tried]
+
+
 def test_folds_keep_the_items_of_a_record_together() -> None:
     """Noise, four times over: a fold that splits a record knows its answers."""
     rng = random.Random(9)
