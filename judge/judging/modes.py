@@ -25,10 +25,7 @@ _MAX_EMPTY = 3
 
 
 class Modes:
-    """Tests the modes of one model; a backend with a single mode is not tested.
-
-    `has_text`: the model has replied with text in this run.
-    """
+    """Tests the modes of one model; a backend with a single mode is not tested."""
 
     def __init__(
         self, spec: str, modes: Sequence[Mode], completions: Completions, negotiation: Negotiation
@@ -37,7 +34,7 @@ class Modes:
         self._completions, self._negotiation = completions, negotiation
         self._proven: dict[str | None, Mode] = {}
         self._searches = self._cut = self._empty = 0
-        self.has_text = False
+        self._has_text = False
         self._testing = asyncio.Lock()
 
     async def prepare(self) -> None:
@@ -108,7 +105,7 @@ class Modes:
                 if completion.finish_reason != "stop":
                     self._cut += 1
                     return mode, completion  # Such a reply says nothing about the mode.
-                self.has_text = self.has_text or bool(completion.text.strip())
+                self._has_text = self._has_text or bool(completion.text.strip())
                 if _conforms(completion.text, call):
                     self._negotiation.settle(call, mode)
                     if attempts.fresh:
@@ -135,7 +132,7 @@ class Modes:
     @property
     def silent(self) -> bool:
         """Whether the model has replied, but never with text."""
-        return self._empty > 0 and not self.has_text
+        return self._empty > 0 and not self._has_text
 
     def note_text(self, text: str) -> None:
         """Note the last reply to a question.
@@ -143,8 +140,8 @@ class Modes:
         Raises:
             Denied: the replies to the run's first questions hold no text; it ends the run.
         """
-        self.has_text = self.has_text or bool(text.strip())
-        self._empty += not self.has_text
+        self._has_text = self._has_text or bool(text.strip())
+        self._empty += not self._has_text
         self._refuse_silent()
 
     def _refuse_silent(self) -> None:
