@@ -13,6 +13,7 @@ import pytest
 import typer
 
 from judge.cli import app
+from judge.errors import Exit
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -41,6 +42,11 @@ def arguments(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> se
     fields = {target.id for target in targets if isinstance(target, ast.Name)}
     makers = (part for part in node.body if isinstance(part, ast.FunctionDef))
     return fields.union(*(arguments(part) for part in makers if part.name == "__init__"))
+
+
+def test_the_table_of_exit_codes_has_each() -> None:
+    text = read("docs/reference/output.md").partition("## Exit codes")[2]
+    assert [int(code) for code in re.findall(r"^\| (\d+) \|", text, re.M)] == sorted(Exit)
 
 
 def test_docstrings_explain_arguments_that_are_there() -> None:
