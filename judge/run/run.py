@@ -250,13 +250,14 @@ class TaskRun:
             if not self.report.begun:
                 self._begin()
             target = int(self.task.discards(line))
-            for number, resumption in enumerate(self.resumptions):
-                if number == target:
-                    resumption.wrote(place, self.outputs[number].size)
-                else:
-                    resumption.left(place)
+            if target < len(self.resumptions):
+                self.resumptions[target].wrote(place, self.outputs[target].size)
             if target < len(self.outputs):
                 await self.outputs[target].put(line.text)
+            # Last, so that the record has a line in a file if this one cannot be written.
+            for number, resumption in enumerate(self.resumptions):
+                if number != target:
+                    resumption.left(place)
         self._count(line)
         self.watcher.wrote(self.progress)
 
