@@ -228,7 +228,8 @@ def test_progress_in_a_notebook_knows_the_number_of_records_and_not_that_of_file
 
 
 def test_results_of_a_file_are_those_of_the_run_and_compare(asked: dict[str, Any]) -> None:
-    judge.validate_to("a.jsonl", ROWS, **asked)
+    report = judge.validate_to("a.jsonl", ROWS, **asked)
+    assert str(report) == "2 records: 1 pass, 1 fail\nexit code: 0"
     read, found = judge.load_results("a.jsonl"), judge.validate(ROWS, **asked).all()
     assert [one.line for one in read] == [one.line for one in found]
     assert [json.loads(json.dumps(one.line)) for one in found] == [

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from judge.settings import Settings
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Report:
     """How a run ended: its exit code, sums, gates, and the reason.
 
@@ -43,6 +43,9 @@ class Report:
     unpriced: tuple[str, ...] = ()
     rates: dict[str, CorrectedRate] = field(default_factory=dict)
     runs: dict[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"{self.summary}\nexit code: {self.exit_code}"
 
     @property
     def finished(self) -> bool:
