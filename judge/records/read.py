@@ -17,7 +17,17 @@ from typing import IO, Any, BinaryIO, Self, cast
 from unicodedata import normalize
 
 from judge.errors import UsageError, why_unread
-from judge.records.base import RESERVED, LabelError, Problem, at, clip, is_verdict, judgement_in
+from judge.judgement import verdict_columns
+from judge.records.base import (
+    RESERVED,
+    LabelError,
+    Problem,
+    at,
+    clip,
+    is_verdict,
+    judgement_in,
+    own_fields,
+)
 from judge.records.jsonfiles import read_jsonl
 from judge.records.record import Record
 from judge.records.streams import (
@@ -33,6 +43,7 @@ from judge.records.streams import (
 from judge.records.tables import read_csv, read_tsv, read_xlsx
 from judge.records.values import from_memory
 from judge.records.words import marks
+from judge.verdict import Verdict
 
 MAX_LINE = 64 * 1024 * 1024
 """Largest record in bytes, unless the caller says otherwise."""
@@ -295,9 +306,10 @@ def mapped(records: Iterable[Record], columns: Mapping[str, str]) -> Iterator[Re
     """The records with `columns` applied.
 
     A record that lacks a column, or already has a field of the new name, gets a problem. A field
-    `judge` that is not an earlier verdict is renamed.
+    `judge` that is not an earlier verdict is renamed. A judged line of input that could not be read
+    is unreadable again.
     """
-    for record in map(_with_judge_renamed, records):
+    for record in map(_with_judge_renamed, map(_with_earlier_problem, records)):
         if not columns:
             yield record
             continue
@@ -315,6 +327,27 @@ def renamed(records: Iterable[Record], columns: Mapping[str, str]) -> Iterator[R
             yield replace(record, fields={}, json=None, raw=record.raw or record.json or "")
         else:
             yield replace(record, fields=record.visible, columns={})
+
+
+def _with_earlier_problem(record: Record) -> Record:
+    """The record of a judged line, or of a row of a table that judge wrote, whose input could not
+    be read, with the problem that it had; any other record unchanged."""
+    fields, content = record.fields, judgement_in(record.fields)
+    columns = verdict_columns(fields)
+    if columns and not is_verdict(content):
+        content = {name: fields.get(f"judge.{name}") for name in ("verdict", "fingerprint")}
+        content["error"] = {"message": fields.get("judge.error")}
+    own = own_fields(fields).keys() - columns - {"raw"}
+    # In a table, the row has the other records' fields, too, all of them empty.
+    if "raw" not in fields or any(fields[key] not in (None, "") for key in own):
+        return record
+    if not is_verdict(content) or content["verdict"] != Verdict.ERROR or content.get("fingerprint"):
+        return record
+    error = content.get("error")
+    if not isinstance(error, dict) or not (message := str(error.get("message") or "")):
+        return record
+    problem = Problem(message, error.get("field"), error.get("type") or "bad-input")
+    return replace(record, fields={}, json=None, raw=str(fields["raw"] or ""), problem=problem)
 
 
 def _with_judge_renamed(record: Record) -> Record:

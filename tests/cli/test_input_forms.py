@@ -8,9 +8,12 @@ import io
 import json
 import os
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from backports import zstd
+
+import judge
 
 from .conftest import jsonl, lines, norm
 from .typed import Typed
@@ -145,3 +148,75 @@ def test_records_on_one_line_are_told_apart(
     ]
     code, _, told = typed.text("label", *asked, "--sheet", "sheet.csv", "--workers", "1")
     assert code == 0 and "3 rows about 3 records" in told, told
+
+
+TORN = 'id,text\na,thanks\nb,x,"=y",z thank you\n'
+WHY = "the row has 4 cells, the header 2"
+KIND = {"quote": None, "reason": "Kind.", "answer": "yes"}
+
+
+@pytest.mark.parametrize("on", [(), ("--on", "text")])
+@pytest.mark.parametrize(
+    ("first", "name"),
+    [
+        *[(file, file) for file in ("t.csv", "t.xlsx", "t.parquet", "judged.jsonl")],
+        ("t.csv", "t.csv.jsonl"),
+        ("judged.jsonl", "frame.json"),
+        ("judged.jsonl", "frame.parquet"),
+    ],
+)
+def test_input_that_cannot_be_read_stays_so_when_it_is_judged_again(
+    typed: Typed, first: str, name: str, on: tuple[str, ...]
+) -> None:
+    asked = ("--ask", "Polite?", "-m", typed.script("yes.yaml", [{"reply": KIND}]))
+    (typed.folder / "torn.csv").write_text(TORN)
+    assert typed("validate", "torn.csv", *asked, "-o", first).returncode == 3
+    if name.startswith("frame"):  # Each row of a frame has all fields, nested ones, too.
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.read_json(typed.folder / first, lines=True)
+        if name == "frame.json":
+            frame.to_json(name, orient="records")
+        else:
+            frame.to_parquet(name)
+    for source, out in ((name, "again.csv"), ("again.csv", "more.jsonl")):
+        code, _, told = typed.text("validate", source, *asked, *on, "-o", out)
+        assert code == 3 and WHY in told and "1 of 2 records pass" in told, told
+    good, bad = map(json.loads, typed.read("more.jsonl").splitlines())
+    assert (good["judge"]["verdict"], bad["judge"]["verdict"]) == ("pass", "error")
+    assert bad["judge"]["error"] == {"type": "bad-input", "line": 3, "message": WHY}
+    assert bad.keys() == {"raw", "judge"} and "z thank you" in bad["raw"]
+    typed("label", name, *asked[:2], *on, "--sheet", "sheet.csv")
+    assert b"thanks" in typed.read("sheet.csv") and b"thank you" not in typed.read("sheet.csv")
+
+
+def test_in_memory_too_it_stays_unreadable(typed: Typed) -> None:
+    asked = {"ask": "Polite?", "model": typed.script("yes.yaml", [{"reply": KIND}])}
+    (typed.folder / "torn.csv").write_text(TORN)
+    first = judge.validate("torn.csv", **asked).all()
+    for records in (first, [one.line for one in first], [one.to_dict() for one in first]):
+        good, bad = judge.validate(records, **asked).all()
+        assert (good.verdict, bad.verdict) == ("pass", "error")
+        assert bad.error is not None and bad.error.message == WHY
+        assert bad.record == first[1].record
+
+
+ERROR = {"verdict": "error", "error": {"type": "bad-input", "message": "torn", "line": 1}}
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"raw": "thanks"},
+        {"raw": "thanks", "judge": "a person"},
+        {"raw": "thanks", "judge": {"verdict": "error", "fingerprint": "0f", **ERROR}},
+        {"raw": "thanks", "judge": {"verdict": "pass", "fingerprint": "0f"}},
+        {"raw": "thanks", "id": "a", "judge": ERROR},
+        {"raw": "thanks", "judge.verdict": "error", "judge.error": "x", "judge.fingerprint": "0f"},
+        {"raw": "thanks", "judge.verdict": "error", "judge.error": None},
+    ],
+)
+def test_a_field_raw_of_the_users_own_is_a_field(typed: Typed, record: dict[str, Any]) -> None:
+    typed.write("in.jsonl", [record])
+    model = typed.script("yes.yaml", [{"when": {"contains": "thanks"}, "reply": KIND}])
+    code, out, told = typed.text("validate", "in.jsonl", "--ask", "Polite?", "-m", model, "-q")
+    assert code == 0 and json.loads(out)["judge"]["verdict"] == "pass", told
