@@ -11,7 +11,14 @@ from typing import Any
 import numpy as np
 
 from judge.questions.rubric import Rubric
-from judge.records.answers import NO_LABEL, SEVERAL, number_of, scalar_text, spelling
+from judge.records.answers import (
+    NO_LABEL,
+    SEVERAL,
+    by_spelling,
+    number_of,
+    scalar_text,
+    spelling,
+)
 from judge.records.fields import MAX_SLICE
 from judge.records.labels import LabelledItem
 from judge.stats.classification import kappas
@@ -115,17 +122,17 @@ def _of_people(name: str, rows: Sequence[FieldContent], answers: Collection[str]
     contents = [content for content, _ in rows if content is not None]
     words = {word.removesuffix(end) for word in _words(name) for end in ("", "s", "es")}
     spelt = [text for content in contents for text in _spelt(content)]
-    kinds, spellings = set(spelt), set(map(spelling, answers))
+    kinds, forms = set(spelt), by_spelling(answers)
     if not kinds:
         return False
     if any(isinstance(content, list | dict) for content in contents):
-        count = sum(not spellings.isdisjoint(_spelt(content)) for content in contents)
+        count = sum(not forms.keys().isdisjoint(_spelt(content)) for content in contents)
         return bool(words & OF_PEOPLE) and 2 * count > len(contents)
-    if kinds <= spellings:
+    if kinds <= forms.keys():
         least = _AGREES_BY_NAME if words & PERHAPS else _AGREES
-        return bool(words & OF_PEOPLE) or _agreement(rows, sorted(spellings)) >= least
+        return bool(words & OF_PEOPLE) or _agreement(rows, forms) >= least
     numbers = all(number_of(text) is not None for text in kinds)
-    few = len(kinds) <= min(MAX_CATEGORIES, max(len(spelt) / 2, len(spellings) + 1))
+    few = len(kinds) <= min(MAX_CATEGORIES, max(len(spelt) / 2, len(answers) + 1))
     short = max(map(len, kinds)) <= MAX_SLICE
     return bool(words & OF_PEOPLE) and (numbers or (few and short))
 
@@ -145,11 +152,14 @@ def _spelt(content: object) -> Iterator[str]:
         yield from (label for label in spelling(text).split(SEVERAL) if label not in NO_LABEL)
 
 
-def _agreement(rows: Sequence[FieldContent], labels: Sequence[str]) -> float:
-    """Cohen's kappa of a field with the reference; 0 if undefined or over too few items."""
+def _agreement(rows: Sequence[FieldContent], answers: Mapping[str, str]) -> float:
+    """Cohen's kappa of a field with the reference; 0 if undefined or over too few items. `answers`
+    are by their normal forms."""
+    labels = sorted({*answers.values()})
     counts = np.zeros((1, len(labels), len(labels)))
     for content, reference in rows:
         texts = [*_spelt(content)]
-        if reference is not None and len(texts) == 1 and (true := spelling(reference)) in labels:
-            counts[0, labels.index(true), labels.index(texts[0])] += 1
+        true = answers.get(spelling(reference or ""))
+        if true is not None and len(texts) == 1:
+            counts[0, labels.index(true), labels.index(answers[texts[0]])] += 1
     return float(np.nan_to_num(kappas(counts)[0])) if counts.sum() >= _MIN_ITEMS else 0.0

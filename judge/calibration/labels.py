@@ -113,6 +113,7 @@ class _LabelReader:
         self._places: dict[tuple[str, str, int], list[int]] = defaultdict(list)
         self._names = SharedNames()
         self._usable: set[str] = set()
+        self._strange: list[Record] = []
         self._unknown: dict[str, None] = {}
         self._undecided: dict[str, None] = {}
         self.blank: list[int] = []
@@ -131,6 +132,7 @@ class _LabelReader:
             if (problem := self._wrong(item)) is not None:
                 file, line = places.get(record.id, (record.source, record.line))
                 record = replace(record, source=file, line=line)
+                self._strange.append(replace(record, problem=problem))
             elif (problem := self._add(source, item)) is None:
                 continue
             self.problems.append(replace(record, problem=problem))
@@ -257,9 +259,10 @@ class _LabelReader:
             column = self._columns.get("label", "label")
             message += f"; {without_label(len(self.blank))}: people answer in the column {column}"
             message += ", or in the field labels of JSON"
-        for item in self.problems[:1]:
+        # A label that answers no question tells more than a line with another fault.
+        for item in (self._strange or self.problems)[:1]:
             place, why = f"{item.source}:{item.line}", item.fault
-            message += f"; the first line that cannot be used is {place}: {why}"
+            message += f"; a line that cannot be used is {place}: {why}"
         raise UsageError(f"{message}{_to_type([*self._unknown])}")
 
 

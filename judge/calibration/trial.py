@@ -216,7 +216,13 @@ class CheckData:
             if observation.chances or observation.state is not None
             if reference in rubric.answers
         ]
-        return fit(rubric, judge.reader, train, seed=self.job.seed), train
+        found = fit(rubric, judge.reader, train, seed=self.job.seed)
+        ranges = sum(bool(one.observation and one.observation.open) for one, *_ in answers)
+        if found.reason and ranges:
+            why = f"{ranges} readings are only ranges of probabilities, which cannot be fitted to"
+            how = "--method probe, for a model with hidden states, has none"
+            found = replace(found, reason=f"{found.reason}: {why}; {how}")
+        return found, train
 
 
 # ---------------------------------------------------------------- the judge's profile

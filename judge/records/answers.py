@@ -123,7 +123,16 @@ def spelt_as(content: object, answers: Iterable[str]) -> str | None:
     text = scalar_text(content)
     if text is None:
         return None
-    return {spelling(answer): answer for answer in answers}.get(spelling(text))
+    return by_spelling(answers).get(spelling(text))
+
+
+def by_spelling(answers: Iterable[str]) -> dict[str, str]:
+    """The answers by their normal form; `y` and `n` are those of yes and no, unless the question
+    has an answer `y` or `n`."""
+    forms = {spelling(answer): answer for answer in answers}
+    if {"yes", "no"} <= forms.keys() and forms.keys().isdisjoint("yn"):
+        forms |= {"y": forms["yes"], "n": forms["no"]}
+    return forms
 
 
 def scalar_text(content: object) -> str | None:

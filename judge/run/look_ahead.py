@@ -12,7 +12,7 @@ from judge.questions.from_flags import test_from_flag
 from judge.questions.ready_made import ready_made
 from judge.questions.rubric import Rubric
 from judge.records import Record
-from judge.records.answers import spelling
+from judge.records.answers import by_spelling, spelling
 from judge.records.base import NO_CONTENT, RESERVED, holds, no_such_field, stratum
 from judge.records.kinds import RECORD
 from judge.records.names import plain_name
@@ -113,7 +113,7 @@ class LookAhead:
     def _answers_among(self, record: Record) -> str:
         """The warning that a field that is shown holds an answer of a question; else ""."""
         rubrics = [rubric for rubric in self._rubrics if not (rubric.fields or rubric.tested)]
-        answers = {spelling(answer) for rubric in rubrics for answer in rubric.answers}
+        answers = {form for rubric in rubrics for form in by_spelling(rubric.answers)}
         names = [name for name, text in record.texts.items() if spelling(text) in answers]
         if not names:
             return ""

@@ -174,6 +174,17 @@ def test_a_judge_without_anything_to_fit_is_reported_on_all_items(labels: Writte
     assert profile.measures["accuracy"] == plain(judge.uncalibrated.accuracy)
 
 
+def test_readings_that_are_only_ranges_are_why_nothing_is_fitted(labels: Written) -> None:
+    """Yes has four tenths of the listed chance, and nothing else is listed."""
+    rows = [norm(str(n), "yes" if n % 2 else "no") for n in range(80)]
+    judge = client("one", lambda call: [("Yes", 0.4)])
+    (check,) = run(CalibrationJob([labels(rows)], draws=20, controls=False), judge).checks
+    assert check.judges[0].fit.reason == (
+        "0 items to fit to, fewer than 30: 40 readings are only ranges of probabilities, which "
+        "cannot be fitted to; --method probe, for a model with hidden states, has none"
+    )
+
+
 def biased(count: int, seed: int = 0) -> tuple[list[dict[str, Any]], dict[str, float]]:
     """A judge that says yes too easily: P(yes) is 0.9 for yes, 0.6 for no, 1 in 10 turned round."""
     rng = random.Random(seed)

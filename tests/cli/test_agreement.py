@@ -147,7 +147,7 @@ SHEET = "item,check,annotator,group,mail,question,answers,label,why\n"
 
 
 def test_a_sheet_takes_the_answers_that_it_offers_and_counts_the_blank_ones(typed: Typed) -> None:
-    labels = ["Yes.", "NO", "maybe", "", " ", "NA"]
+    labels = ["Y", "NO", "maybe", "", " ", "NA"]
     lines = [f"m{n},q,ann,,Hi,Ok?,yes / no / unsure,{x},\n" for n, x in enumerate(labels)]
     (typed.folder / "s.csv").write_text(SHEET + "".join(lines))
     code, out, told = typed.text("agreement", "s.csv", "--json")

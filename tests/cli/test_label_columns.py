@@ -66,6 +66,24 @@ def test_a_column_of_any_name_in_words_for_pass_and_fail(typed: Typed) -> None:
     assert words_for(("a", "b", "c"), ["a"]) == words_for(("yes", "no"), ["yes", "no"]) == {}
 
 
+def test_y_and_n_are_read_as_yes_and_no_also_of_another_person(typed: Typed) -> None:
+    table(typed, "a.csv", "id", "mail", human=("Y", "N"), bob=("y", "n"))
+    _, told = agreed(typed, "a.csv", "--label-column", "human,bob")
+    assert "--answers" not in told
+    words = ("calibrate", "a.csv", "--label-column", "human", "--ask", "Is it polite?", *ASK[4:])
+    code, _, told = typed.text(*words)
+    assert code == 0 and "not shown: bob (people's answers)" in " ".join(told.split()), told
+
+
+def test_labels_that_answer_nothing_are_named_before_a_repeated_id(typed: Typed) -> None:
+    rows = ["id,mail,human", "m0,Mail 0,OK", "m0,Mail 1,OK", "m2,Mail 2,Bad mail"]
+    (typed.folder / "a.csv").write_text("\n".join(rows) + "\n")
+    code, _, told = typed.text("calibrate", "a.csv", "--label-column", "human", *ASK)
+    told = " ".join(told.split())
+    assert code == 2 and "a.csv:2: 'human' must be one of yes, no, not 'OK'" in told
+    assert "was already" not in told
+
+
 def test_a_column_is_the_one_typed_however_its_accents_are_written(typed: Typed) -> None:
     """A header as macOS writes it: the labels are not shown to the judge."""
     rows = [f"k{n},text {n},{('non', 'oui')[n % 2]},{'abc'[n % 3]}" for n in range(8)]
@@ -275,7 +293,7 @@ def test_labels_of_which_none_answers_are_refused_in_the_users_words(typed: Type
     code, out, told = typed.text("calibrate", "a.csv", *words)
     assert code == 2 and not out and not (typed.folder / "cal").exists()
     assert " ".join(told.split()) == (
-        "judge: a.csv: no label answers the question (unsure: decides nothing); the first line "
+        "judge: a.csv: no label answers the question (unsure: decides nothing); a line "
         "that cannot be used is a.csv:3: 'polite? (Kim)' must be one of yes, no, not 'OK'; to ask "
         "for these words, type --answers 'OK,Not OK' --pass and the one that passes"
     )

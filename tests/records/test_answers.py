@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.records import Record
-from judge.records.answers import NO_LABEL, spelling, without_no_label
+from judge.records.answers import NO_LABEL, spelling, spelt_as, without_no_label
 from judge.records.labels import Annotation, LabelledItem
 
 
@@ -69,3 +69,24 @@ def test_an_answer_of_the_rubric_is_an_answer() -> None:
     alone = item.answered()
     assert (alone.gold, alone.left_out) == (None, 3)
     assert [one.answer for one in alone.annotations] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("label", "answers", "read"),
+    [
+        ("Y", ["yes", "no"], "yes"),
+        ("n.", ["Yes", "No"], "No"),
+        ("\uff39", ["no", "yes", "unsure"], "yes"),
+        ("y", ["x", "y", "yes", "no"], "y"),
+        ("y", ["yes", "no", "n"], None),
+        ("y", ["yes", "never"], None),
+        ("y", ["polite", "rude"], None),
+        ("y", ["Y", "N"], "Y"),
+    ],
+)
+def test_y_and_n_are_yes_and_no_unless_they_are_answers(
+    label: str, answers: list[str], read: str | None
+) -> None:
+    assert spelt_as(label, answers) == read
+    item = LabelledItem(Record("", 0, {}, name="1"), "q", 0, spelling(label))
+    assert item.answered(answers).gold == (read or spelling(label))

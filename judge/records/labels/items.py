@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar
 
-from judge.records.answers import NO_LABEL, SEVERAL, in_order, spelling, without_no_label
+from judge.records.answers import NO_LABEL, SEVERAL, by_spelling, in_order, without_no_label
 from judge.records.base import LabelError, SeenIds, clip
 from judge.records.fields import id_text, refused
 from judge.records.record import Record
@@ -99,7 +99,7 @@ class LabelledItem:
         """The item with its answers in the spelling of `answers` (a rubric's), and without those
         that mean no label (`NO_LABEL`), unless the rubric has them; several of one annotator are
         sorted. `words` maps further words to answers."""
-        spellings = {**words, **{spelling(answer): answer for answer in answers}}
+        spellings = {**words, **by_spelling(answers)}
         given = [self.gold or "", *(annotation.answer for annotation in self.annotations)]
         said = {part for answer in given for part in answer.split(SEVERAL)} & words.keys()
         read_as = {w: spellings[w] for w in sorted(said) if spellings[w] != w}

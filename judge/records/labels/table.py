@@ -23,6 +23,7 @@ from judge.errors import UsageError
 from judge.records.answers import NO_LABEL as NONE_GIVEN
 from judge.records.answers import (
     SEVERAL,
+    by_spelling,
     number_of,
     scalar_text,
     spelling,
@@ -121,7 +122,7 @@ class LabelTable(LabelSet):
             if label.annotator is not None and annotator is None and answer not in NONE_GIVEN:
                 raise LabelError("field 'annotator' is empty beside a label", "annotator")
             if sheet and "label" not in self.columns:
-                _need_offered(answer, fields, self.accepted)
+                answer = _as_offered(answer, fields, self.accepted)
             first = answers[label.question].setdefault(annotator, answer)
             relevant = label.question in (UNNAMED, self.check or label.question)
             if first != answer and relevant:
@@ -308,13 +309,15 @@ _ESCAPED = re.compile("^'(?=[=+\\-@＝＋－＠])")
 """The apostrophe that a sheet puts before a cell that a spreadsheet would read as a formula."""
 
 
-def _need_offered(answer: str, fields: Mapping[str, Any], accepted: Collection[str]) -> None:
-    """Raise LabelError for an answer that its row of a sheet does not offer."""
+def _as_offered(answer: str, fields: Mapping[str, Any], accepted: Collection[str]) -> str:
+    """The answer in the words of its row of a sheet; LabelError if the row does not offer it."""
     offered = _ESCAPED.sub("", scalar_text(fields.get("answers")) or "")
-    known = {*map(spelling, offered.split(OFFERED)), *accepted}
+    forms = by_spelling(offered.split(OFFERED))
+    known = {*forms, *accepted}
     given = without_no_label(answer, known) or ""
     if offered.strip() and any(part not in known for part in given.split(SEVERAL) if part):
         raise LabelError(f"label {clip(answer)} is none of the answers {offered}", "label")
+    return SEVERAL.join(spelling(forms.get(part, part)) for part in answer.split(SEVERAL))
 
 
 def _before_question(visible: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
