@@ -16,7 +16,7 @@ from typing import Any
 from judge.errors import UsageError
 from judge.records import RESERVED, Record, content_hash, read
 from judge.records.answers import scalar_text
-from judge.records.base import own_id
+from judge.records.base import judgement_in, own_id
 from judge.records.lines import Line, has_entries, read_check
 from judge.run.description import RunDescriptions
 from judge.verdict import UNDECIDED, AnswerOutcome
@@ -131,7 +131,7 @@ class Run:
 
 def refuse_table(row: Record) -> None:
     """Raise UsageError for a row of a table that judge wrote, which has no whole judgement."""
-    if f"{RESERVED}.verdict" in row.fields and RESERVED not in row.fields:
+    if f"{RESERVED}.verdict" in row.fields and judgement_in(row.fields) is None:
         lines = f"name the JSON lines that it was made from, such as {row.source}.jsonl"
         raise UsageError(f"{row.source} is a table of verdicts: {lines}")
 
