@@ -332,14 +332,16 @@ def renamed(records: Iterable[Record], columns: Mapping[str, str]) -> Iterator[R
 def _with_earlier_problem(record: Record) -> Record:
     """The record of a judged line, or of a row of a table that judge wrote, whose input could not
     be read, with the problem that it had; any other record unchanged."""
-    fields, content = record.fields, judgement_in(record.fields)
-    columns = verdict_columns(fields)
+    fields = record.fields
+    if "raw" not in fields:
+        return record
+    content, columns = judgement_in(fields), verdict_columns(fields)
     if columns and not is_verdict(content):
         content = {name: fields.get(f"judge.{name}") for name in ("verdict", "fingerprint")}
         content["error"] = {"message": fields.get("judge.error")}
     own = own_fields(fields).keys() - columns - {"raw"}
     # In a table, the row has the other records' fields, too, all of them empty.
-    if "raw" not in fields or any(fields[key] not in (None, "") for key in own):
+    if any(fields[key] not in (None, "") for key in own):
         return record
     if not is_verdict(content) or content["verdict"] != Verdict.ERROR or content.get("fingerprint"):
         return record
