@@ -139,11 +139,17 @@ def agreement_of(
         absent = f"{', '.join(sources)}: no labels at all"
         if blank:
             absent += f"; {without_label(len(blank))}: people answer in the column label"
+        if report.no_label:
+            absent += (
+                "; all answers mean no label (none, NULL, NA, - and the like): --answers counts"
+            )
+            absent += " such a word as an answer"
         if annotators:
             absent = (
                 f"{', '.join(sources)}: all labels are about controls, or contradict each other"
             )
-        raise UsageError(f"{_UNSIGNED if items and not annotators else absent}{lines}")
+        unsigned = not annotators and any(item.gold is not None for item in items)
+        raise UsageError(f"{_UNSIGNED if unsigned else absent}{lines}")
     return replace(
         report,
         unreadable=unreadable,

@@ -93,6 +93,7 @@ def test_a_line_that_cannot_be_read_is_named_and_the_rest_is_measured(typed: Typ
         (["votes.jsonl", "--majority", "most"], "majority 'most'"),
         (["gold.jsonl"], "do not say who gave which answer"),
         (["torn.jsonl"], "no labels at all; 1 line could not be read"),
+        (["none.csv"], "no labels at all; all answers mean no label (none, NULL, NA, - and"),
         (["nowhere.jsonl"], "nowhere.jsonl"),
         (["votes.jsonl", "--least", "0.6"], "--least needs --controls"),
         (["votes.jsonl", "--controls", "keys.jsonl"], "of these questions; if a column other than"),
@@ -109,6 +110,7 @@ def test_a_line_that_cannot_be_read_is_named_and_the_rest_is_measured(typed: Typ
 def test_bad_usage(typed: Typed, words: list[str], says: str) -> None:
     typed.write("torn.jsonl", [], "not JSON\n")
     typed.write("p.jsonl", [{"annotator": "W1", "age": 30}])
+    typed.write("none.csv", [], "item,annotator,label\na,ann,NA\nb,bo,none\n")
     typed.write("keys.jsonl", [norm("k", {"relevance": "yes"})])
     code, out, told = typed.text("agreement", *words)
     assert (code, out) == (2, "")
