@@ -18,7 +18,7 @@ from judge.questions.rubric import ASKED, Rubric
 from judge.records import Problem, Record
 from judge.records.answers import OWN_ANSWERS, SEVERAL
 from judge.records.base import clip, key_for
-from judge.records.labels import UNNAMED, LabelledItem, read_labels, without_label
+from judge.records.labels import UNNAMED, LabelledItem, no_label, read_labels, without_label
 from judge.records.labels.matching import SharedNames
 
 RubricOf = Callable[[str], Rubric]
@@ -259,6 +259,8 @@ class _LabelReader:
             column = self._columns.get("label", "label")
             message += f"; {without_label(len(self.blank))}: people answer in the column {column}"
             message += ", or in the field labels of JSON"
+        if none := sum(item.left_out for _, item in self._entries):
+            message += f"; {no_label(none)}"
         # A label that answers no question tells more than a line with another fault.
         for item in (self._strange or self.problems)[:1]:
             place, why = f"{item.source}:{item.line}", item.fault

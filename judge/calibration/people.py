@@ -17,7 +17,7 @@ from judge.errors import UsageError
 from judge.records import Record
 from judge.records.answers import SEVERAL, in_order, in_own_letters, spelling
 from judge.records.base import clip
-from judge.records.labels import LabelledItem, read_labels, without_label
+from judge.records.labels import LabelledItem, no_label, read_labels, without_label
 from judge.records.labels.matching import SharedNames, mixed_questions, other_texts
 from judge.settings import Settings
 from judge.stats.intervals import plain
@@ -140,10 +140,7 @@ def agreement_of(
         if blank:
             absent += f"; {without_label(len(blank))}: people answer in the column label"
         if report.no_label:
-            absent += (
-                "; all answers mean no label (none, NULL, NA, - and the like): --answers counts"
-            )
-            absent += " such a word as an answer"
+            absent += f"; {no_label(report.no_label)}; --answers counts such a word as an answer"
         if annotators:
             absent = (
                 f"{', '.join(sources)}: all labels are about controls, or contradict each other"

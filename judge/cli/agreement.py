@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import counted, no_label, print_message, print_output
+from judge.cli.printing import counted, print_message, print_output
 from judge.errors import Exit
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def command(
 
 def _unread(report: Agreement) -> Iterator[str]:
     """Messages about lines without a label that can be read."""
-    from judge.records.labels import without_label
+    from judge.records.labels import no_label, without_label
 
     for item in report.problems:
         yield f"{item.source}, line {item.line}: {item.fault}"

@@ -14,7 +14,6 @@ from judge.cli import options as opt
 from judge.cli.printing import (
     MAX_PROBLEMS,
     counted,
-    no_label,
     print_lines,
     print_message,
     print_output,
@@ -210,6 +209,8 @@ def taken_message(check: str, names: Sequence[str]) -> str:
 def unused_labels(lines: Sequence[Record], answers: int, blank: int) -> Iterator[str]:
     """Notes on lines that could not be used, on this many answers that mean no label, and on rows
     without any."""
+    from judge.records.labels import no_label
+
     for item in lines[:MAX_PROBLEMS]:
         yield f"{item.source}:{item.line}: {item.fault}"
     if len(lines) > MAX_PROBLEMS:

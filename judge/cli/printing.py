@@ -113,11 +113,6 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
-def no_label(number: int) -> str:
-    """The message for answers that mean no label."""
-    return f"no label (none, NULL, NA, - and the like): {counted(number, 'answer')}"
-
-
 def shortened(text: str, length: int) -> str:
     """The text on one line, cut off after `length` characters."""
     line = " ".join(text.split())

@@ -93,7 +93,10 @@ def test_a_line_that_cannot_be_read_is_named_and_the_rest_is_measured(typed: Typ
         (["votes.jsonl", "--majority", "most"], "majority 'most'"),
         (["gold.jsonl"], "do not say who gave which answer"),
         (["torn.jsonl"], "no labels at all; 1 line could not be read"),
-        (["none.csv"], "no labels at all; all answers mean no label (none, NULL, NA, - and"),
+        (
+            ["none.csv"],
+            "no labels at all; no label (none, NULL, NA, - and the like): 2 answers; --answers",
+        ),
         (["nowhere.jsonl"], "nowhere.jsonl"),
         (["votes.jsonl", "--least", "0.6"], "--least needs --controls"),
         (["votes.jsonl", "--controls", "keys.jsonl"], "of these questions; if a column other than"),

@@ -297,6 +297,10 @@ def test_labels_of_which_none_answers_are_refused_in_the_users_words(typed: Type
         "that cannot be used is a.csv:3: 'polite? (Kim)' must be one of yes, no, not 'OK'; to ask "
         "for these words, type --answers 'OK,Not OK' --pass and the one that passes"
     )
+    (typed.folder / "none.csv").write_text("id,mail,polite? (Kim)\nm0,Mail 0,NA\nm1,Mail 1,none\n")
+    _, _, told = typed.text("calibrate", "none.csv", *words)
+    said_of_all = "no label (none, NULL, NA, - and the like): 2 answers"
+    assert f"no label answers the question; {said_of_all}" in " ".join(told.split())
     typed.script("ok.yaml", [{"reply": said("OK")}])
     words = tuple(word.replace("j.yaml", "ok.yaml") for word in words)
     flags = ("--answers", "OK,Not OK", "--pass", "OK")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import counted, no_label, print_message
+from judge.cli.printing import counted, print_message
 from judge.errors import Exit
 from judge.papers.commands.evaluate import BenchmarkName, Condition, Setting
 
@@ -89,6 +89,8 @@ def command(
             dots = " ..." if len(ids) > _NAMED else ""
             print_message(f"{counted(len(ids), kind)} {why}: {', '.join(ids[:_NAMED])}{dots}")
     if scores.no_label:
+        from judge.records.labels import no_label
+
         print_message(f"{no_label(scores.no_label)}, counted as unreadable")
     for result in scores.unread[:_NAMED]:
         print_message(f"{result.id}: {result.reason}")

@@ -123,6 +123,12 @@ def read_labels(
     return _chosen(table.read(mapped(items, renames)), check, source)
 
 
+def no_label(answers: int) -> str:
+    """The message for this many answers that mean no label."""
+    noun = "answer" if answers == 1 else "answers"
+    return f"no label (none, NULL, NA, - and the like): {answers} {noun}"
+
+
 def without_label(rows: int) -> str:
     """The message for this many rows without a label."""
     return f"{rows} row{' has' if rows == 1 else 's have'} no label"
