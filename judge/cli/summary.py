@@ -12,7 +12,7 @@ import typer
 from judge.cli.printing import counted, nothing, print_lines, print_message, print_table, shortened
 from judge.errors import ContextExceeded, Exit
 from judge.reasons import LOOKS_HOSTILE, MAX_LENGTH
-from judge.verdict import LOST, Verdict
+from judge.verdict import LOST, UNDECIDED, Verdict
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -309,9 +309,14 @@ def _named(summary: Summary, verdicts: Iterable[Verdict]) -> Iterator[str]:
 
 
 def _repeated(summary: Summary) -> list[str]:
-    """The `troubles` that the named records do not tell: those of several, or of one not named."""
+    """How many records are short of a vote, and the `troubles` that the named records do not tell:
+    those of several, or of one not named."""
     named = all(summary.verdicts[verdict] == len(summary.named[verdict]) for verdict in LOST)
-    return troubles(summary, least=2 if named else 1)
+    if not (short := summary.short_of_votes):
+        return troubles(summary, least=2 if named else 1)
+    verb = "abstains" if short == 1 else "abstain"
+    text = f"{counted(short, 'record')} {verb} for want of a vote; --resume asks for it"
+    return [text, *troubles(summary)]
 
 
 def troubles(summary: Summary, *, least: int = 1) -> list[str]:
@@ -329,7 +334,7 @@ def troubles(summary: Summary, *, least: int = 1) -> list[str]:
 
 def _another_model(summary: Summary) -> Iterator[str]:
     """The command by which another model judges the records without a verdict."""
-    if lost := ",".join(verdict for verdict in LOST if summary.lost[verdict]):
+    if lost := ",".join(verdict for verdict in UNDECIDED if summary.lost[verdict]):
         longer = summary.errors[ContextExceeded.kind] > 0
         model = "a model with a longer context" if longer else "another model"
         yield f"to ask {model}: --resume --rejudge {lost} -m MODEL"

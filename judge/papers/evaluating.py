@@ -308,7 +308,7 @@ async def credit(
     if any(verdict is Verdict.ERROR for verdict, _ in check.outcomes().values()):
         raise BackendError(check.reason or "a judge gave no reply")
     assert extraction is not None, "the workflow extraction credits values"
-    credits = {"credits": [*extraction.credits], "checks": judgement.as_json()["checks"]}
+    credits = {"credits": [*extraction.credits], "checks": [*judgement.as_json()["checks"]]}
     return replace(
         result,
         score=extraction.recall,

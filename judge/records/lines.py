@@ -120,9 +120,17 @@ class Line:
     def lacks_votes(self) -> bool:
         """Whether the record abstains for want of a vote that another reply could give, or with
         votes that cannot be read, such as after an edit by hand."""
-        checks = self.last_checks.values() if self.verdict == Verdict.ABSTAIN else ()
+        if self.verdict != Verdict.ABSTAIN:
+            return False
+        checks = (*self.last_checks.values(), *self._graded)
         parts = [read_check(c) for c in checks if c["verdict"] == Verdict.ABSTAIN]
         return any(check is None or check.lacks_votes for check in parts)
+
+    @property
+    def _graded(self) -> Sequence[Mapping[str, Any]]:
+        """The checks by which judges credited a benchmark's answer."""
+        steps = self.content.get("steps")
+        return (isinstance(steps, dict) and has_parts(steps) and steps.get("checks")) or ()
 
     @property
     def asked(self) -> bool:
@@ -210,7 +218,7 @@ class Line:
         """
         if self.benchmark is None:
             return Judgement.model_validate(self.content)
-        verdict, score, steps = map(self.content.get, ("verdict", "score", "steps"))
+        verdict, score = map(self.content.get, ("verdict", "score"))
         parts = {"answer": self.content.get("answer"), "right": self.fields.get("gold")}
         told = [f"{name}: {_short(part)}" for name, part in parts.items() if part is not None]
         told += [f"score: {score:g}"] if isinstance(score, int | float) and 0 < score < 1 else []
@@ -218,8 +226,7 @@ class Line:
         answer = None if parts["answer"] is None else _short(parts["answer"])
         name = str(self.content.get("condition"))
         check = {"check": name, "verdict": verdict, "answer": answer, "reason": why}
-        graded = isinstance(steps, dict) and has_parts(steps) and steps.get("checks")
-        changes = {"workflow": self.benchmark, "reason": why, "checks": [check, *(graded or ())]}
+        changes = {"workflow": self.benchmark, "reason": why, "checks": [check, *self._graded]}
         return Judgement.model_validate({**self.content, **changes})
 
 

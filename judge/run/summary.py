@@ -48,9 +48,10 @@ class Summary(Slice):
     - `quotes_lost`: on how many records a judge's quote is not in the text, by check.
     - `named`: by verdict the first records that do not pass, with their reasons.
     - `examples`: the first message of each kind of error; `varied`: kinds with other messages.
-    - `lost`: records without a verdict that another model may give one, by verdict of `LOST`.
+    - `lost`: records without a verdict that another model may give one, by verdict.
     - `transient_errors`: records that are not decided because the server failed; `misread`: because
       no reply could be read, but not for a refusal. Another call can help both.
+    - `short_of_votes`: records that abstain for want of a vote that a judge did not give.
     - `votes`: the votes of each check.
     - `people`: records that people decided, by the judges' verdict and the final one.
     """
@@ -89,6 +90,7 @@ class Summary(Slice):
     lost: Counter[str] = field(default_factory=Counter)
     transient_errors: int = 0
     misread: int = 0
+    short_of_votes: int = 0
     votes: dict[str, PanelVotes] = field(default_factory=lambda: defaultdict(PanelVotes))
     people: ByPeople = field(default_factory=ByPeople)
 
@@ -132,6 +134,7 @@ class Summary(Slice):
         """Count why a record is not decided: its own error, or else its first lost vote's."""
         self.errors[kind] += 1
         self.lost[line.verdict] += line.asked and kind != "test"
+        self.short_of_votes += line.verdict == Verdict.ABSTAIN
         self.bad_lines += line.verdict == Verdict.ERROR and _of_input(line)
         self.transient_errors += kind in _TRANSIENT
         unread = line.verdict == Verdict.UNREADABLE or kind in (*get_args(Trouble), NOTHING_READ)
@@ -273,8 +276,8 @@ class Summary(Slice):
 
     @property
     def incomplete(self) -> int:
-        """Records without a verdict; all records if none had anything to show."""
-        lost = sum(self.verdicts[verdict] for verdict in LOST)
+        """Records without a verdict or short of a vote; all records if none had anything to show."""
+        lost = sum(self.verdicts[verdict] for verdict in LOST) + self.short_of_votes
         return self.records if self.unshown == self.records else lost
 
     @property
@@ -347,6 +350,7 @@ class Summary(Slice):
             **({"cascade": self.cheap.as_json()} if self.cheap.votes else {}),
             **({"orders_disagreed": dict(self.torn)} if self.torn else {}),
             **({"panels": {n: p.as_json() for n, p in self.panels.items()}} if self.panels else {}),
+            **({"short_of_votes": self.short_of_votes} if self.short_of_votes else {}),
             "errors": dict(self.errors),
             "usage": self.usage.as_json(),
         }

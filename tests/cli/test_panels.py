@@ -164,7 +164,7 @@ def test_a_label_with_the_name_of_a_verdict_gets_no_lost_votes(typed: Typed) -> 
         ]
         typed.script(f"{name}.yaml", replies)
     labels = ("--answers", "ok,warning,error,abstain", "--limit", "2", "-o", "n.jsonl")
-    assert typed(*THREE, *labels).returncode == 0
+    assert typed(*THREE, *labels).returncode == 3
     checks = [json.loads(line)["judge"]["checks"][0] for line in typed.read("n.jsonl").splitlines()]
     # In the second record no label has two votes of three.
     assert [(check["verdict"], check.get("answer")) for check in checks] == [("abstain", None)] * 2
@@ -215,13 +215,15 @@ def test_a_vote_that_the_server_lost_is_asked_again_by_resume(
         once.setattr("judge.judging.transport.MAX_TRIES", 1)
         code, _, told = typed.text(*run)
     before = lines(typed.read("o.jsonl"))
-    assert code == 0 and [n for n, line in enumerate(before) if abstains(line)] == [0, 4, 5, 6, 7]
+    assert code == 3 and [n for n, line in enumerate(before) if abstains(line)] == [0, 4, 5, 6, 7]
     assert "2 records undecided because the server failed; the same command with --resume" in told
-    assert json.loads(typed.read("s.json"))["errors"] == {"server-fault": 2}
-    told = typed.text(*run, "--resume")[2]
+    assert "2 records abstain for want of a vote; --resume asks for it" in told
+    summary = json.loads(typed.read("s.json"))
+    assert (summary["errors"], summary["short_of_votes"]) == ({"server-fault": 2}, 2)
+    code, _, told = typed.text(*run, "--resume")
     after = lines(typed.read("o.jsonl"))
     assert [n for n, line in enumerate(after) if abstains(line)] == [4, 5, 6, 7]
-    assert " 8 kept, " in told and "undecided because" not in told
+    assert code == 0 and " 8 kept, " in told and "undecided because" not in told
     assert after[5:] == before[5:]
 
 
@@ -252,7 +254,7 @@ def test_a_lost_vote_that_changes_nothing_is_not_asked_again(typed: Typed) -> No
     (typed.folder / "fine.yaml").write_text(json.dumps(entries))
     typed.write("r.jsonl", [{"id": f"r{n}", "text": "x", "parts": ["a", "b"]} for n in (0, 9)])
     three = ("validate", "r.jsonl", "--rubric", "./fine.yaml", *THREE[6:], "-o", "o.jsonl")
-    assert typed(*three).returncode == 0
+    assert typed(*three).returncode == 3
     assert [*map(abstains, lines(typed.read("o.jsonl")))] == [False, True]
     assert " 1 kept, " in typed.text(*three, "--resume")[2]
 

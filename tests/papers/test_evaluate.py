@@ -238,6 +238,13 @@ def test_an_extraction_that_its_judges_leave_open_does_not_pass(asked: Typed) ->
         judged = graded["judge"]
         assert (judged["verdict"], judged["score"]) == (verdict, score), done.stderr
         assert judged["outcome"] == "answered" and done.returncode == code
+    # Of two judges one is out of service: what it would have credited is asked again.
+    asked.script("judge.yaml", answers[:1])
+    asked.script("down.yaml", [{"error": "bad-request"}])
+    two = (*words[:-2], *models, "--judge-model", "scripted:down.yaml", *what[:-2])
+    for files in ("--overwrite", "--resume"):
+        code, _, told = asked.text(*two, files)
+        assert code == 3 and ", 0 replies reused" in told and "bad-request" in told
 
 
 def bounds(shown: bytes) -> tuple[int, int]:
