@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from judge.calibration.answer_fields import MAX_CATEGORIES, without_answers
-from judge.calibration.observe import texts_of
+from judge.calibration.observe import record_for, texts_of
 from judge.digest import digest
 from judge.errors import UsageError
 from judge.questions.answers import in_words_of
@@ -135,7 +135,8 @@ class _LabelReader:
                 self._strange.append(replace(record, problem=problem))
             elif (problem := self._add(source, item)) is None:
                 continue
-            self.problems.append(replace(record, problem=problem))
+            if (left_out := replace(record, problem=problem)) not in self.problems[-1:]:
+                self.problems.append(left_out)  # Once of a list, of which each answer is an item.
 
     def _requested(self, source: str) -> Iterator[LabelledItem | Record]:
         """The source's items for the requested checks, and its problems.
@@ -178,6 +179,8 @@ class _LabelReader:
     def _wrong(self, item: LabelledItem) -> Problem | None:
         """Why the item's answers cannot be used; None if they can."""
         rubric = self._rubrics[item.check]
+        if (problem := _other_count(item, rubric)) is not None:
+            return problem
         answers = rubric.answers
         problem = self._no_answer(item, answers)
         spellings = dict.fromkeys(map(item.spelt, _answers_of(item)))
@@ -279,6 +282,20 @@ def refuse_mixed(entries: Iterable[tuple[str, LabelledItem]]) -> None:
         raise UsageError(
             f"{source} has labels for {name}, and {place} for {first}: choose one, --name {name}"
         )
+
+
+def _other_count(item: LabelledItem, rubric: Rubric) -> Problem | None:
+    """The problem of a list of answers that is longer or shorter than the list that they are about:
+    which is about which is unknown. The rows of a sheet are numbered, and some may be deleted."""
+    if not (rubric.each and item.of) or item.rows:
+        return None
+    count = len(record_for(item, rubric).entries(rubric.each))
+    if count in (0, item.of):  # Of a record without entries, the run says why it is not asked.
+        return None
+    return Problem(
+        f"label {clip(item.check)} needs an answer for each entry of {rubric.each} that is not "
+        f"empty: {count}, not {item.of}"
+    )
 
 
 def labels_taken(items: Iterable[LabelledItem]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from judge.records.base import content_hash
 from judge.records.fields import record_name
 from judge.records.labels import Annotation, LabelledItem
 from judge.records.labels.matching import in_column, is_place, need_same_text
-from judge.records.labels.own import label_key, typed_fields
+from judge.records.labels.own import label_key
 from judge.stats.majority import MORE_THAN_HALF, MajorityRule, majorities
 
 
@@ -122,8 +122,7 @@ def majority_records(
         entries: dict[str, int] = {}
         places = [(_whole(question, of_content), question) for question in questions.values()]
         for id, question in places:
-            _, count = typed_fields(whole.get(id, question.item.record).fields)
-            entries[id] = max(question.item.number, entries.get(id, 0), count or 0)
+            entries[id] = max(question.item.number, question.item.of, entries.get(id, 0))
         for id, question in places:
             if not question.annotations:
                 continue

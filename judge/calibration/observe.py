@@ -58,10 +58,6 @@ def _misfit(item: LabelledItem, record: Record, rubric: Rubric) -> str | None:
         return reason
     if rubric.each and not item.number:
         return f"the label is about the record, the check about its {rubric.each}"
-    if rubric.each and item.of > (count := len(record.entries(rubric.each))):
-        return (
-            f"the label has {item.of} answers, and {rubric.each} {count} entries that are not empty"
-        )
     if rubric.each and item.number > len(record.entries(rubric.each)):
         return f"the record has no {entry_name(rubric.each)} {item.number}"
     if not rubric.each and item.number:

@@ -32,12 +32,6 @@ class Place(NamedTuple):
     number: int = 0
 
 
-class _PageAnswers(OwnByFields):
-    """The answers of a page, whose questions may be about another list than that of their kind."""
-
-    counted = False
-
-
 class AnswerFile:
     """A file of all annotators' answers, to which one annotator adds.
 
@@ -56,7 +50,7 @@ class AnswerFile:
     def __init__(self, path: Path, annotator: str, id_column: str | None = None) -> None:
         self.path, self.annotator, self._id_column = path, annotator, id_column
         self.given: dict[str, dict[Place, Annotation]] = {annotator: {}}
-        self._form = _PageAnswers(None, path.parent)
+        self._form = OwnByFields(None, path.parent)
         self._end = 0
         self._records: dict[str, str] = {}
         if not path.parent.is_dir():
@@ -74,7 +68,7 @@ class AnswerFile:
         """Raise UsageError for a line without answers, except a last line that is cut off."""
         items = read(self.path, format="jsonl", max_line=MAX_OUTPUT_LINE)
         whole = self.path.read_bytes().count(b"\n")
-        for item in _PageAnswers(None, self.path.parent).read(items):
+        for item in OwnByFields(None, self.path.parent).read(items):
             if not isinstance(item, LabelledItem) and item.line <= whole:
                 message = f"{self.path}, line {item.line}: {item.fault}: name another file with -o"
                 raise UsageError(message)

@@ -242,23 +242,23 @@ def test_why_an_item_cannot_be_put_to_a_judge(
 def test_answers_in_a_list_are_held_against_no_other_entries(tmp_path: Path) -> None:
     """An empty claim is no entry, so that the second of three answers is not about claim two."""
     claims = ["", "It is red.", "It is round."]
+    # That a record has values, as a story has, does not matter: they are not asked about.
+    record = {"contexts": ["x"], "story": "s", "values": ["v--Agree"]}
     lines = [
-        {
-            "id": "a",
-            "contexts": ["x"],
-            "claims": claims,
-            "labels": {"faithful": [None, "yes", None]},
-        },
-        {"id": "b", "contexts": ["x"], "claims": claims[1:], "labels": {"faithful": ["yes", "no"]}},
+        {**record, "id": "a", "claims": claims, "labels": {"faithful": [None, "yes", "no"]}},
+        {**record, "id": "b", "claims": claims[1:], "labels": {"faithful": ["yes", "no"]}},
     ]
     path = tmp_path / "labels.jsonl"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     rubric = ready("faithful")
     assert rubric is not None
-    items = gather(CalibrationJob((str(path),)), {"faithful": rubric}.__getitem__)[0]["faithful"]
-    problems = [record_for(item, rubric).problem for item in items]
-    told = "the label has 3 answers, and claims 2 entries that are not empty"
-    assert [problem and problem.message for problem in problems] == [told, None, None]
+    found = gather(CalibrationJob((str(path),)), {"faithful": rubric}.__getitem__)
+    assert [(item.record.id, item.number) for item in found.items["faithful"]] == [
+        ("b", 1),
+        ("b", 2),
+    ]
+    told = "label 'faithful' needs an answer for each entry of claims that is not empty: 2, not 3"
+    assert [(one.line, one.fault) for one in found.problems] == [(1, told)]
 
 
 def test_the_reference_stands_in_for_a_label_that_the_record_lacks() -> None:

@@ -444,6 +444,15 @@ def test_majorities_have_a_place_for_a_last_entry_that_nobody_answered(
     (line,) = map(json.loads, typed.read("m.jsonl").splitlines())
     assert line["labels"] == {"incorporation": ["yes", None]}
     assert typed("agreement", "m.jsonl").returncode == 0
+    rows = [
+        f"s,about,ann,{entry},To {label}?,yes / no,{label},"
+        for entry, label in ((1, "no"), (2, ""))
+    ]
+    head = "item,check,annotator,entry,question,answers,label,why"
+    (typed.folder / "sheet.csv").write_text("\n".join((head, *rows)))
+    assert typed("agreement", "sheet.csv", *whole, "-o", "m.jsonl", "--overwrite").returncode == 0
+    (line,) = map(json.loads, typed.read("m.jsonl").splitlines())
+    assert line["labels"] == {"about": ["no", None]}, "of a list of the user's own, too"
 
 
 def test_a_group_named_all_is_not_everyone(typed: Typed) -> None:

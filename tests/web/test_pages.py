@@ -256,6 +256,7 @@ def test_a_question_may_be_about_another_list_than_its_kind_s(tmp_path: Path) ->
     ann.put(Place(label_key(fields), "said", 3), Annotation("ann", "yes"), fields, entries=3)
     again = AnswerFile(path, "ann").own
     assert [place.number for place in again] == [3] and again == ann.own
+    assert [*answers_in(path).values()] == [{"ann": "yes"}], "judge calibrate reads it, too"
 
 
 def test_a_digit_s_key_gives_that_digit() -> None:

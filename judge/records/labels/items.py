@@ -54,7 +54,8 @@ class LabelledItem:
         read_as: the labels that `answered` read as another answer, each with that answer.
         named: the check that the label names, if it was taken for another.
         written: the answers as the file spells them, by their normal form.
-        of: the length of the list of answers that this one is of (0: there is no list).
+        of: the length of the list of answers that this one is of, in a sheet the number of the last
+            entry asked about (0: there is no list).
     """
 
     record: Record
@@ -229,8 +230,9 @@ class LabelSet:
         rows = (*first.rows, *(() if first is item else item.rows))
         spelt = {**item.written, **first.written}
         weight = first.weight_beside(item)
-        joined = replace(first, gold=gold, slices=slices, rows=rows, written=spelt, weight=weight)
-        self._held[item.key] = joined, by_annotator
+        of = max(first.of, item.of)
+        joined = replace(first, gold=gold, slices=slices, rows=rows, weight=weight, of=of)
+        self._held[item.key] = replace(joined, written=spelt), by_annotator
 
 
 def _golds(*items: LabelledItem) -> list[str]:

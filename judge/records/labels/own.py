@@ -51,8 +51,6 @@ class Own(LabelSet):
 
     name = "own"
     merged = True
-    counted = True
-    """Whether a list must have an answer for each entry of the kind's own list."""
 
     def start(self) -> None:
         self._names: dict[str, str] = {}
@@ -67,13 +65,12 @@ class Own(LabelSet):
         if fields.get("labels") is None:
             message = "field 'labels' is missing: the line has no labels"
             raise LabelError(message, "labels", "unlabelled")
-        visible, values = typed_fields(fields)
-        values = values if self.counted else None
+        visible = typed_fields(fields)
         slices = slices_of({**visible, "labelled_by": fields.get("labelled_by")})
         if (line := Line.of(fields)) is not None:
             slices["edited"] = "yes" if line.edits else "no"
         answers_by_check = {
-            check: _answers(answers, f"labels.{check}", values)
+            check: _answers(answers, f"labels.{check}")
             for check, answers in object_of(fields["labels"], "labels").items()
         }
         people_fields = {
@@ -82,7 +79,7 @@ class Own(LabelSet):
         }
         for annotator, about in people_fields.items():
             for check, given in object_of(about.get("labels") or {}, f"{annotator}.labels").items():
-                numbered = _answers({annotator: given}, f"labels.{check}", values)
+                numbered = _answers({annotator: given}, f"labels.{check}")
                 for number, answers in numbered.items():
                     answers_by_check.setdefault(check, {}).setdefault(number, {}).update(answers)
         by_name = any(isinstance(answers, dict) for answers in fields["labels"].values())
@@ -165,22 +162,16 @@ def _weight(annotators: Mapping[str, Mapping[str, Any]]) -> float:
     return float(weight)
 
 
-def typed_fields(fields: Mapping[str, Any]) -> tuple[dict[str, Any], int | None]:
-    """The record's fields without labels, under the typed names of its kind; and the number of
-    entries in the list that its checks are about (None: there is no list, or it cannot be
-    counted)."""
+def typed_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The record's fields without labels, under the typed names of its kind."""
     fields = {key: content for key, content in fields.items() if key not in ABOUT_LABELS}
     kind = recognise(fields)
     names = keys_of(kind_named(kind).names, fields) if kind else {}
     typed = {name: fields[key] for name, key in names.items()}
-    typed |= {key: fields[key] for key in fields if key not in names.values()}
-    entries = typed.get(kind_named(kind).each or "") if kind else None
-    if isinstance(entries, str):
-        entries = [line for line in entries.split("\n") if line.strip()]
-    return typed, len(entries) if isinstance(entries, list) else None
+    return typed | {key: fields[key] for key in fields if key not in names.values()}
 
 
-def _answers(answers: object, field: str, values: int | None) -> dict[int, dict[str | None, str]]:
+def _answers(answers: object, field: str) -> dict[int, dict[str | None, str]]:
     """The answers by value (0: the whole record) and annotator (None: the gold answer)."""
     counts: set[int] = set()
     by_number: dict[int, dict[str | None, str]] = {}
@@ -195,10 +186,6 @@ def _answers(answers: object, field: str, values: int | None) -> dict[int, dict[
                 by_number.setdefault(number, {})[annotator] = answer
     if len(counts) > 1:
         raise LabelError(
-            f"field {field!r}: the annotators answered different numbers of values", field
+            f"field {field!r}: the annotators answered about different numbers of entries", field
         )
-    count = max(counts, default=0)
-    if count and values not in (None, count):
-        message = f"field {field!r} has {count} answers, the record {values} values"
-        raise LabelError(message, field)
     return dict(sorted(by_number.items()))

@@ -13,7 +13,7 @@ column that the user names, `id` names it, and `gold`, `group` and `label` are f
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -81,6 +81,7 @@ class LabelTable(LabelSet):
     ) -> None:
         super().__init__(check, folder)
         self.form, self.omit, self.columns, self.accepted = form, omit, columns, accepted
+        self._entries = Counter[tuple[str | None, str]]()
 
     @staticmethod
     def knows(fields: Mapping[str, Any]) -> bool:
@@ -132,18 +133,20 @@ class LabelTable(LabelSet):
             spelt |= written(label.answer)
         if gold is not None:
             answers[UNNAMED][None] = gold
+        # pandas writes a column of whole numbers with a gap as 1.0.
+        entry = str(fields.get("entry") or "").removesuffix(".0") if sheet else ""
+        number = int(entry) if entry.isdecimal() else 0
+        name = row.name(visible) if answers or number else None
+        name = _ESCAPED.sub("", name) if name and sheet else name
+        place = name, check or self.check or UNNAMED
+        self._entries[place] = max(number, self._entries[place])
         if not answers:
             # Where rows name annotators, not everyone answers about everything.
             one_each = self.form is TABLE and "annotator" not in row.columns
             if (sheet or one_each) and self.check in (None, check or self.check):
                 self.blank.append(item.line)
             return
-        name = row.name(visible) or self.record(item, {}).name
-        name = _ESCAPED.sub("", name) if sheet else name
-        record = Record(item.source, item.line, visible, name=name)
-        # pandas writes a column of whole numbers with a gap as 1.0.
-        entry = str(fields.get("entry") or "").removesuffix(".0") if sheet else ""
-        number = int(entry) if entry.isdecimal() else 0
+        record = Record(item.source, item.line, visible, name=name or self.record(item, {}).name)
         rows = (replace(record, fields=_before_question(visible, fields)),) if sheet else ()
         why, asked = (scalar_text(fields.get(n)) if sheet else None for n in ("why", "question"))
         for question, people in answers.items():
@@ -168,7 +171,8 @@ class LabelTable(LabelSet):
             raise LabelError(message, "item", "duplicate-id")
 
     def rest(self) -> Iterator[LabelledItem]:
-        items = [*super().rest()]
+        asked = self._entries
+        items = [replace(i, of=asked[i.record.id, i.check]) for i in super().rest()]
         # A file's only question is the check that was asked for.
         alone = self.form.reader is not None and len({item.check for item in items}) == 1
         for item in items:
