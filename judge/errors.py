@@ -176,9 +176,9 @@ class BackendError(JudgeError):
 
     @property
     def ends_run(self) -> bool:
-        """Whether other records would fail, too: server unreachable, access denied, budget
-        spent."""
-        return self.kind in ("unreachable", "denied", "budget")
+        """Whether other records would fail, too: server unreachable, access denied, budget spent,
+        run interrupted."""
+        return self.kind in ("unreachable", "denied", "budget", "interrupted")
 
 
 class RateLimited(BackendError):

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 
 from judge.errors import BackendError, BadRequest, Exit, GivenUp
@@ -22,6 +22,39 @@ MAX_PAUSE = 4.0
 record_turn: ContextVar[int] = ContextVar("judge_record_turn", default=0)
 """Number of the record that the current calls belong to. The runner sets it, so that a record under
 way gets its next call before a later record gets its first."""
+
+
+# ------------------------------------------------------------ pauses
+
+
+class Interrupted(BackendError):
+    """The user stopped the run while a call waited for another try. It ends the run."""
+
+    kind = "interrupted"
+    exit_code = Exit.INTERRUPTED
+
+
+class Pauses:
+    """The pauses of a run's calls between tries, which an interrupt ends: calls under way finish,
+    and none is tried again."""
+
+    def __init__(self) -> None:
+        self._ended = asyncio.Event()
+
+    def end(self) -> None:
+        """End all pauses, also later ones."""
+        self._ended.set()
+
+    def refuse(self) -> None:
+        """Raises Interrupted if the pauses were ended."""
+        if self._ended.is_set():
+            raise Interrupted("interrupted between two tries of a call")
+
+    async def take(self, seconds: float) -> None:
+        """Wait; raises Interrupted if the pauses are ended meanwhile."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._ended.wait(), seconds)
+        self.refuse()
 
 
 # ------------------------------------------------------------ budget
@@ -39,13 +72,14 @@ class Budget:
     """Counts the calls made in this run and stops them at a limit.
 
     A call is counted when it starts, so `max_calls` is never exceeded; its cost is known when it
-    ends, so the calls then under way can exceed `max_cost` (USD).
+    ends, so the calls then under way can exceed `max_cost` (USD). `pauses` are those of its calls.
     """
 
     max_calls: int | None = None
     max_cost: float | None = None
     calls: int = 0
     cost: float = 0.0
+    pauses: Pauses = field(default_factory=Pauses)
 
     def take(self, *, free: bool = False) -> None:
         """Count one call, or raise BudgetReached. `max_cost` does not stop a `free` one."""
@@ -72,8 +106,9 @@ class AdaptiveLimit:
     (`record_turn`), then to the call that has waited longest.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, pauses: Pauses | None = None) -> None:
         self.most = most
+        self._pauses = pauses or Pauses()
         self.limit = float(most)
         self.running = 0
         self._cuts = 0
@@ -94,8 +129,8 @@ class AdaptiveLimit:
         try:
             if place is not None:
                 await place
-            while (wait := self._resume_at - time.monotonic()) > 0:  # noqa: ASYNC110
-                await asyncio.sleep(wait)
+            while (wait := self._resume_at - time.monotonic()) > 0:
+                await self._pauses.take(wait)
             yield self._cuts
         finally:
             if place is None or not place.cancelled():
@@ -136,9 +171,15 @@ class Outages:
         backoff: seconds between the first two canaries; doubles up to `MAX_PAUSE`.
     """
 
-    def __init__(self, canary: Callable[[], Awaitable[object]] | None, backoff: float) -> None:
+    def __init__(
+        self,
+        canary: Callable[[], Awaitable[object]] | None,
+        backoff: float,
+        pauses: Pauses | None = None,
+    ) -> None:
         self._canary = canary
         self._backoff = backoff
+        self._pauses = pauses or Pauses()
         self._last_answer: float | None = None
         self._given_up: GivenUp | None = None
         self._refusing = False
@@ -177,6 +218,7 @@ class Outages:
 
         Raises:
             GivenUp: nothing was answered for `MAX_OUTAGE`; it ends the run.
+            Interrupted: the user stopped the run.
             BackendError: the canary failed for good: key denied, or budget used up.
         """
         if self._canary is None or self._last_answer is None:
@@ -204,7 +246,7 @@ class Outages:
                         text = f"no call was answered for {MAX_OUTAGE:g} s and longer"
                         self._given_up = GivenUp(f"{text}; the last error: {error}")
                         raise self._given_up from error
-                await asyncio.sleep(pause(self._backoff, pauses))
+                await self._pauses.take(pause(self._backoff, pauses))
         raise AssertionError("unreachable")
 
 

@@ -131,14 +131,14 @@ class Transport:
         timeout: float | None,
     ) -> None:
         self.counters = Counters()
-        self.limit = AdaptiveLimit(limit)
+        self.limit = AdaptiveLimit(limit, budget.pauses)
         self.price = price
         self._backend, self._budget, self._backoff = backend, budget, backoff
         self._free = price is not None and price.of(1, 1) == 0
         self._timeout = timeout if backend.slots is None else None
         waits = self._timeout is not None and not backend.in_process
         self.canary = self._small_call if waits else None
-        self._outages = Outages(self.canary, backoff)
+        self._outages = Outages(self.canary, backoff, budget.pauses)
 
     async def send(
         self, call: Call, mode: Mode, keep: Keep | None = None, *, once: bool = False
@@ -188,6 +188,7 @@ class Transport:
                     return Completion(str(error), "refusal")
                 if not error.retryable:
                     raise
+                self._budget.pauses.refuse()
                 if tries >= _max_tries(error):
                     unreachable = isinstance(error, Unreachable)
                     if outage or not await self._outages.passed(failed_at, unreachable=unreachable):
@@ -198,7 +199,7 @@ class Transport:
                 self.counters.rate_limits += error.kind == "rate-limited"
                 traces.retries(error, tries)
             if tries:
-                await asyncio.sleep(pause(self._backoff, tries - 1))
+                await self._budget.pauses.take(pause(self._backoff, tries - 1))
 
     def _succeeded(self, call: Call, completion: Completion, sent: Sequence[str]) -> None:
         self._outages.answered()

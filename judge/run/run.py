@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from judge import traces
 from judge.cache import CacheError
 from judge.errors import BackendError, JudgeError, Unavailable, UsageError
-from judge.judging.limits import Budget, record_turn
+from judge.judging.limits import Budget, Interrupted, record_turn
 from judge.records import Record
 from judge.records.lines import Line, bad_input, renamed
 from judge.run.description import UNFINISHED, read_description, write_description
@@ -156,6 +156,8 @@ class TaskRun:
                 self._begin()
         except BrokenPipeError:
             self.report.broken_pipe = True
+        except Interrupted:
+            pass  # Records whose calls were to be tried again have no line.
         except JudgeError as error:
             unusable = isinstance(error, UsageError) and not isinstance(error, CacheError)
             if unusable and not self.report.begun:
@@ -179,7 +181,8 @@ class TaskRun:
     # ------------------------------------------------------------ stopping
 
     def interrupt(self, again: bool) -> None:
-        """Stop reading and finish what is under way; if `again`, stop now. Works from any thread.
+        """Stop reading and finish what is under way, but for calls that wait for another try; if
+        `again`, stop now. Works from any thread.
 
         With `--engine batch`, always stop now: a batch may take a day, and continues at the
         provider.
@@ -197,6 +200,7 @@ class TaskRun:
             self.stop.now()
         else:
             self.watcher.say("finishing the records under way; Ctrl-C again stops at once")
+            self.resources.models.budget.pauses.end()
             self.stop.gently()
 
     def _stop_for(self, error: JudgeError) -> None:

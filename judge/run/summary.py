@@ -276,7 +276,7 @@ class Summary(Slice):
 
     @property
     def incomplete(self) -> int:
-        """Records without a verdict or short of a vote; all records if none had anything to show."""
+        """Records without a verdict or short of a vote; all if none had anything to show."""
         lost = sum(self.verdicts[verdict] for verdict in LOST) + self.short_of_votes
         return self.records if self.unshown == self.records else lost
 

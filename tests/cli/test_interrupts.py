@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import termios
+import time
 from typing import IO
 
 import pytest
+from loopback import Answer, Asked, Loopback, fails, says
 from waiting import wait_for, wait_for_lines
 
 from .conftest import Shell, lines, norm, wait_until_told
@@ -48,6 +50,27 @@ def test_twice_stops_at_once(judge: Shell) -> None:
     told += process.communicate(timeout=100)[1]
     assert process.returncode == 130 and b"stopping now" in told and b"Traceback" not in told
     assert [line["id"] for line in lines(judge.read("o"))] == ["n0"]
+
+
+@pytest.mark.slow
+def test_once_stops_at_once_where_calls_only_wait_for_another_try(judge: Shell) -> None:
+    judge.write("n.jsonl", map(norm, range(40)))
+
+    def script(asked: Asked) -> Answer:
+        yes = {"quote": None, "reason": "so", "answer": "yes"}
+        return says(yes) if "as number 0 " in asked.prompt else fails(503)
+
+    with Loopback(script) as server:
+        judge.env |= {"OPENAI_BASE_URL": server.url, "OPENAI_API_KEY": "k"}
+        ask = ("--ask", "Polite?", "--method", "structured", "-m", "openai:m", "-o", "o")
+        process = judge.start("validate", "n.jsonl", *ask)
+        wait_for(lambda: server.count > 45, "no call is tried again")
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        told = process.communicate(timeout=100)[1]
+    assert process.returncode == 130 and time.monotonic() - began < 3, told
+    (line,) = lines(judge.read("o"))
+    assert line["judge"]["verdict"] == "pass" and b"1 record was written to o; the same" in told
 
 
 @pytest.mark.slow

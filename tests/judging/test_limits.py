@@ -16,7 +16,9 @@ from judge.judging.limits import (
     AdaptiveLimit,
     Budget,
     BudgetReached,
+    Interrupted,
     Outages,
+    Pauses,
     record_turn,
 )
 
@@ -198,6 +200,26 @@ async def test_answers_to_calls_under_way_are_no_sign_of_a_server_that_takes_cal
     assert not await outages.passed(since), "a server that answers: this call alone fails"
     # Back again before the first canary.
     assert await outages.passed(since, unreachable=True) and len(asked) == 4
+
+
+async def test_an_interrupt_ends_every_pause() -> None:
+    """Of calls that wait for an outage to end, and of those to which the server said when."""
+    pauses = Pauses()
+    outages, limit = Outages(sings_after(10**6)[0], 60, pauses), AdaptiveLimit(4, pauses)
+    outages.answered()
+    limit.refused(60, 0)
+
+    async def place() -> None:
+        async with limit.slot():
+            raise AssertionError("no place before the server's time")
+
+    since = time.monotonic()
+    calls = [*(outages.passed(since) for _ in range(4)), *(place() for _ in range(4))]
+    waiting = asyncio.gather(*calls, return_exceptions=True)
+    await asyncio.sleep(0.05)
+    pauses.end()
+    assert {*map(type, await asyncio.wait_for(waiting, 1))} == {Interrupted}
+    assert limit.running == 0
 
 
 async def test_a_refused_key_ends_the_waiting() -> None:
