@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+from contextlib import contextmanager
 from enum import IntEnum
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Literal
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from judge.redact import redacted
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
     from judge.judgement import Unfinished
@@ -157,7 +158,8 @@ class BackendError(JudgeError):
 
     `retryable` says whether the same call may succeed later; `retry_after` is the pause that the
     server asks for, in seconds, if any; `tokens` are those of the prompt and the reply, if the call
-    was billed nevertheless; `unfinished` holds the checks that the workflow had made.
+    was billed nevertheless; `usage` is that of the replies to the same vote (None: there are none);
+    `unfinished` holds the checks that the workflow had made.
     """
 
     kind = "backend"
@@ -172,6 +174,7 @@ class BackendError(JudgeError):
     ) -> None:
         super().__init__(redacted(message))
         self.retry_after, self.tokens = retry_after, tokens
+        self.usage: Usage | None = None
         self.unfinished: Unfinished | None = None
 
     @property
@@ -179,6 +182,16 @@ class BackendError(JudgeError):
         """Whether other records would fail, too: server unreachable, access denied, budget spent,
         run interrupted."""
         return self.kind in ("unreachable", "denied", "budget", "interrupted")
+
+
+@contextmanager
+def after(usage: Usage) -> Iterator[None]:
+    """Add the usage of the replies that a vote has already to that of an error in the block."""
+    try:
+        yield
+    except BackendError as error:
+        error.usage = usage if error.usage is None else usage + error.usage
+        raise
 
 
 class RateLimited(BackendError):
@@ -260,9 +273,10 @@ Trouble = Literal["truncated", "refused", "invalid", "the prompt was cut", "no d
 
 class Unread(BackendError):
     """A call without a readable answer: the prompt was refused or cut, no reply was valid, or the
-    listed first tokens are not a distribution. `usage` is the call's."""
+    listed first tokens are not a distribution. `usage` includes the call's."""
 
     kind = "unreadable"
+    usage: Usage
 
     def __init__(self, trouble: Trouble, detail: str, usage: Usage) -> None:
         super().__init__(f"{trouble}: {detail}")

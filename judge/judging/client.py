@@ -27,7 +27,7 @@ from judge.backends.base import (
 )
 from judge.backends.reading import cut
 from judge.cache import MemoryCache, ReplyCache
-from judge.errors import BadRequest, ServerFault, Trouble, Unread, UsageError
+from judge.errors import BadRequest, ServerFault, Trouble, Unread, UsageError, after
 from judge.judging.completions import Attempts, Completions
 from judge.judging.first_token import added_up
 from judge.judging.limits import Budget
@@ -191,9 +191,9 @@ class Client:
         completions = [first]
 
         async def attempt(messages: Sequence[Message]) -> Completion:
-            completion = await self._completions.get(
-                replace(call, messages=messages), mode, attempts
-            )
+            again = replace(call, messages=messages)
+            with after(sum(map(self._usage, completions), Usage())):
+                completion = await self._completions.get(again, mode, attempts)
             completions.append(completion)
             return completion
 

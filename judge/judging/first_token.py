@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from judge.backends.base import LAST_LAYER, Call, Prompt
+from judge.errors import after
 from judge.judging.classifiers import Observation
 from judge.judging.prompts import DEFENDED, Framing, messages, shown_texts, typed_question
 from judge.questions.parts import FirstToken
@@ -198,12 +199,13 @@ class Observer:
         question of which no word could be read."""
         observation = Observation()
         for place in questions:
-            if self.questions[place].passages:
-                observation |= await self._most_likely_passage(record, number, call, place)
-            elif self.questions[place].overlap:
-                observation |= self._overlap(record, number, place)
-            else:
-                observation |= await self._first_token(record, number, call, place)
+            with after(observation.usage):
+                if self.questions[place].passages:
+                    observation |= await self._most_likely_passage(record, number, call, place)
+                elif self.questions[place].overlap:
+                    observation |= self._overlap(record, number, place)
+                else:
+                    observation |= await self._first_token(record, number, call, place)
             if place not in observation.chances:
                 break
         return observation
@@ -226,7 +228,8 @@ class Observer:
         question = self.questions[place]
         low, high, likeliest, quote, usage = 0.0, 0.0, 0.0, "", Usage()
         for part, passage in self._passages(record):
-            observation = await self._first_token(part, number, call, place)
+            with after(usage):
+                observation = await self._first_token(part, number, call, place)
             usage += observation.usage
             if place not in observation.chances:
                 return Observation(usage=usage)

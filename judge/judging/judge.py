@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from judge.backends.base import Call, Method, Origin
-from judge.errors import BackendError, NotHere, Unread
+from judge.errors import BackendError, NotHere, Unread, after
 from judge.judging.answer_reader import ORDERS_DISAGREE, AnswerReader, Decision, mean_of
 from judge.judging.classifiers import Observation
 from judge.judging.client import Client
@@ -26,7 +26,7 @@ from judge.questions.replies import YES_NO, JudgingReply, Reply
 from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.names import entry_name
-from judge.verdict import Answer, Usage, Verdict, Vote, worst
+from judge.verdict import LOST, Answer, Usage, Verdict, Vote, worst
 
 QUOTE_NOT_FOUND = "the judge's quote is not in the text, and is left out"
 NOTHING_READ = "none of the likeliest first tokens answers the question"
@@ -135,7 +135,7 @@ class Judge:
             call,
             [answer for part in parts for answer in part.evidence],
             sum((part.usage for part in parts), Usage()),
-            next((part.reason for part in parts if part.reason), None),
+            _reason(parts),
             parts[0].score,
         )
 
@@ -191,7 +191,7 @@ class Judge:
             if error.ends_run or isinstance(error, NotHere):
                 raise
             reason, failed = f"{error.kind}: {error}", Verdict.ERROR
-            return self._lost(call, record, numbers, reason, Usage(), failed)
+            return self._lost(call, record, numbers, reason, error.usage or Usage(), failed)
 
     def call(
         self,
@@ -327,7 +327,9 @@ class Judge:
             # First: llama.cpp evaluates this prompt anew, and the questions then share it.
             width = len(probe.center)
             observation = await self.observer.state(record, number, call, probe.layer, width)
-        observation |= await self.observer.observe(record, number, call, reader.questions(rubric))
+        with after(observation.usage):
+            questions = reader.questions(rubric)
+            observation |= await self.observer.observe(record, number, call, questions)
         complete = reader.complete(rubric, observation)
         return reader.decide(rubric, observation) if complete else None, observation
 
@@ -343,6 +345,12 @@ class Judge:
             answer = answer.model_copy(update={"quote": observation.quote})
         score = None if decision.ends or rubric.each else mean_of(rubric, decision.probabilities)
         return self._vote(call, [answer], observation.usage, reason, score)
+
+
+def _reason(parts: Sequence[Vote]) -> str | None:
+    """The reason of the first lost part, or else of the first part that has one."""
+    lost_first = sorted(parts, key=lambda part: part.verdict not in LOST)
+    return next((part.reason for part in lost_first if part.reason), None)
 
 
 def _located(answers: list[Answer], texts: Collection[str]) -> list[Answer]:

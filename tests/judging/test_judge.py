@@ -185,18 +185,35 @@ async def test_a_comparison_needs_the_quote_that_its_rubric_asks_for(
     assert vote.verdict == verdict and (vote.reason or "").endswith(reason)
 
 
-async def test_a_comparison_whose_second_order_fails_was_paid_for_in_the_first(
-    client: Any,
+@pytest.mark.parametrize(
+    ("method", "first"),
+    [
+        ("structured", {"reply": {"quote": None, "reason": "", "answer": "2"}}),
+        ("logprobs", {"words": {"1": 0.2, "2": 0.8}}),
+        # An invalid reply, and asking again fails.
+        ("structured", {"reply": {"quote": None, "reason": "", "answer": "3"}}),
+    ],
+)
+async def test_a_vote_that_fails_was_paid_for_in_its_first_reply(
+    client: Any, method: Any, first: dict[str, Any]
 ) -> None:
     rubric = Rubric.from_dict({"name": "better", "question": "Which?", "compare": ["old", "new"]})
     record = Record("a.jsonl", 1, {"old": "Ann came in.", "new": "Bo went out."})
-    second = {"contains": f"[answer 1 {mark_of(rubric, record)}]\nBo"}
-    entries = (
-        {"when": second, "error": "bad-request"},
-        {"reply": {"quote": None, "reason": "", "answer": "2"}},
-    )
-    vote = await Judge(rubric, client(*entries), "structured").vote(record)
+    replies = client({**first, "times": 1}, {"error": "bad-request"}, reasks=1)
+    vote = await Judge(rubric, replies, method).vote(record)
     assert (vote.verdict, vote.usage.replies) == (Verdict.ERROR, 1)
+    assert vote.reason == "bad-request: scripted bad-request"
+
+
+async def test_a_vote_on_entries_says_why_one_is_lost_before_what_another_lacks(
+    client: Any,
+) -> None:
+    rubric = Rubric.from_dict({"name": "fine", "question": "Fine?", "each": "parts"})
+    record = Record("a.jsonl", 1, {"text": "x", "parts": ["one", "two"]})
+    unfounded = {"reply": {"quote": "not there at all", "reason": "", "answer": "yes"}}
+    replies = ({"when": {"contains": "two"}, "error": "bad-request"}, unfounded)
+    vote = await Judge(rubric, client(*replies), "structured").vote(record)
+    assert [one.verdict for one in vote.evidence] == [Verdict.PASS, Verdict.ERROR]
     assert vote.reason == "bad-request: scripted bad-request"
 
 
