@@ -17,7 +17,7 @@ from judge.records.lines import Line
 from judge.report.entry import differ
 from judge.run.corrected import RatesOfLines
 from judge.run.description import RunDescription, RunDescriptions
-from judge.run.rubrics import pairs_of, scales_of
+from judge.run.rubrics import counting_of, pairs_of, scales_of
 from judge.run.slices import Slices
 from judge.run.summary import Summary
 from judge.run.task import FOR_PEOPLE
@@ -156,7 +156,7 @@ def empty_summary(runs: RunDescriptions, by: Sequence[str] = ()) -> Summary:
         slices=Slices(by),
         scales=scales_of(runs.rubrics),
         rankings=runs.rankings,
-        counting=runs.only_counted,
+        counting=counting_of(runs.rubrics),
         pairs=pairs_of(runs.rubrics),
     )
 

@@ -144,12 +144,6 @@ class RunDescription:
         same = {name: r for name, r in shipped.items() if r and r.digest == digests[name]}
         return {**self.own_rubrics, **same}
 
-    @property
-    def counted(self) -> Collection[bool]:
-        """For each rubric, whether none of its answers passes or fails; raises as `own_rubrics`."""
-        rubrics = self.own_rubrics
-        return [n in rubrics and rubrics[n].rule.counts for n in self.content.get("rubrics", ())]
-
     @cached_property
     def columns(self) -> Mapping[str, str]:
         """The columns that were read as fields, by the field's name."""
@@ -215,12 +209,6 @@ class RunDescriptions:
     def rubrics(self) -> Mapping[str, Rubric]:
         """Raises UsageError if one cannot be read."""
         return _joined(run.rubrics for run in self._runs)
-
-    @property
-    def only_counted(self) -> bool:
-        """Whether no answer passes or fails in any of the runs; raises as `own_rubrics`."""
-        counted = [*chain.from_iterable(run.counted for run in self._runs)]
-        return bool(counted) and all(counted)
 
     @property
     def columns(self) -> Mapping[str, str]:

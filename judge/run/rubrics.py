@@ -100,7 +100,7 @@ class RubricSet:
             # Where each check judges only what passed the one before.
             stages=next((workflow.checks for workflow in alone if workflow.successive), ()),
             rankings=rankings_of(self.by_name[name] for name in self.own),
-            counting=self.counting,
+            counting=counting_of(self.by_name),
             pairs=pairs_of(self.by_name),
         )
 
@@ -215,6 +215,11 @@ def scales_of(rubrics: Mapping[str, Rubric]) -> dict[str, tuple[float, float]]:
     """The lowest and the highest answer of each rubric whose answers are scores."""
     pairs = ((name, rubric.scale) for name, rubric in rubrics.items())
     return {name: (scale[0], scale[-1]) for name, scale in pairs if scale}
+
+
+def counting_of(rubrics: Mapping[str, Rubric]) -> frozenset[str]:
+    """The rubrics whose answers are only counted, so that none passes or fails."""
+    return frozenset(name for name, rubric in rubrics.items() if rubric.rule.counts)
 
 
 def pairs_of(rubrics: Mapping[str, Rubric]) -> dict[str, Sequence[str]]:

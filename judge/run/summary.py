@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -41,7 +41,8 @@ class Summary(Slice):
     - `unshown`: records that had nothing to show; `bad_lines`: errors that are the input's.
     - `cheap`: the votes of a cascade's cheap judge; `explanations`: those of `--explain-with`.
     - `recalls`: sums of extractions' credits, over records and over values, `recalls_of` how many.
-    - `stages`: checks that each judge what passed the one before; `counting`: no answer passes.
+    - `stages`: checks that each judge what passed the one before; `counting`: those whose
+      answers neither pass nor fail.
     - `rankings`: the checks of each ranking with their two fields; `compared`: counts of records by
       the answers of these checks.
     - `checked_errors`: how many of the `error_lines` have a check, by check.
@@ -60,7 +61,7 @@ class Summary(Slice):
     scales: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     stages: Sequence[str] = ()
     rankings: Mapping[str, Mapping[str, Sequence[str]]] = field(default_factory=dict)
-    counting: bool = False
+    counting: Collection[str] = ()
     pairs: Mapping[str, Sequence[str]] = field(default_factory=dict)
     compared: dict[str, Counter[tuple[str | None, ...]]] = field(
         default_factory=lambda: defaultdict(Counter)
@@ -292,7 +293,8 @@ class Summary(Slice):
 
     def _rate(self, counts: Counter[str]) -> float | None:
         """None without records, and where answers are counted, so that nothing passes or fails."""
-        defined = self.decided or not (self.counting or self.verdicts[Verdict.ANSWERED])
+        only_counted = self.counting and all(name in self.counting for name in self.checks)
+        defined = self.decided or not (only_counted or self.verdicts[Verdict.ANSWERED])
         return counts[Verdict.PASS] / self.records if self.records and defined else None
 
     def __str__(self) -> str:

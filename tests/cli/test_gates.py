@@ -87,6 +87,10 @@ def test_where_answers_are_counted_no_share_passes(
     assert rates["pass_rate"] == rates["repaired_pass_rate"] == undefined
     assert mails("export", "o.jsonl", "-o", "o.md").returncode == 0
     assert mails.read("o.md").decode().startswith(f"### judge: {answered}\n")
+    keys = {"name": "mood", "question": "Mood?", "fields": ["text"], "answers": answers.split(",")}
+    (mails.folder / "mood.yaml").write_text(json.dumps(keys))
+    from_file = (*RUN[:4], "--rubric", "./mood.yaml", "--limit", "2", "-o", "file.jsonl")
+    assert answered in mails.text(*from_file)[2]
     assert mails("report", "o.jsonl", "-o", "o.html", "--by", "text").returncode == 0
     page = mails.read("o.html").decode()
     assert "By <bdi>text</bdi>" in page and "Share of passes" not in page
