@@ -270,7 +270,7 @@ class Check(LinePart):
         """The answers that support the verdicts, each once, in the order of the values.
 
         These agree with the check's verdict on the value, and, if answers are counted, with its
-        answer. Of those with one quote, or none, it is the first with a reason.
+        answer. Of those with one answer and quote, or none, it is the first with a reason.
         """
         outcomes = self.outcomes()
         by_value: dict[str | None, dict[tuple[object, ...], Answer]] = {v: {} for v in outcomes}
@@ -284,7 +284,7 @@ class Check(LinePart):
         for answer, whole in (*votes, *((answer, True) for answer in self.evidence)):
             verdict, name = outcomes.get(answer.value, (None, None))
             if answer.verdict is verdict and name in (None, answer.answer):
-                key = answer.character, answer.quote
+                key = answer.answer, answer.character, answer.quote
                 first = by_value[answer.value].setdefault(key, answer)
                 if whole and answer.reason and not first.reason:
                     by_value[answer.value][key] = answer
@@ -295,10 +295,14 @@ class Check(LinePart):
         the mean score, or the only answer of the evidence; else the verdict."""
         verdict, answer = self.outcomes().get(value, (self.verdict, None))
         score = None if self.score is None else f"{self.score:g}"
-        evidence = (found.answer for found in self.supporting_evidence() if found.value == value)
-        words = {*evidence} if verdict in SETTLED else set()
-        said = answer or self.answer or score or (words.pop() if len(words) == 1 else None)
-        return verdict, said or str(verdict)
+        only = self.only_answer(value) if verdict in SETTLED else None
+        return verdict, answer or self.answer or score or only or str(verdict)
+
+    def only_answer(self, value: str | None = None) -> str | None:
+        """The answer of the evidence about a value, or the record; None if votes of one verdict
+        differ in it."""
+        answers = {found.answer for found in self.supporting_evidence() if found.value == value}
+        return answers.pop() if len(answers) == 1 else None
 
     def to_dict(self) -> dict[str, Any]:
         """The outcome: verdict, answer, score, probability, the best evidence's quote and reason,
@@ -309,7 +313,6 @@ class Check(LinePart):
         checks.
         """
         best = self.best_evidence
-        single = best if best is not None and best.value is None else None
         decided = self.verdict in SETTLED
         score = None if self.score is None else f"{self.score:g}"
         entries = {
@@ -319,7 +322,7 @@ class Check(LinePart):
         }
         return {
             "verdict": str(self.verdict),
-            "answer": (self.answer or score or (single and single.answer)) if decided else None,
+            "answer": (self.answer or score or self.only_answer()) if decided else None,
             "score": self.score,
             "quote": best and best.quote,
             "reason": (best and best.reason) or self.reason,

@@ -107,7 +107,7 @@ class Panel:
         """One check: the votes on the record, counted for each entry.
 
         A cheap judge's vote comes first. The check's probability is the judges' mean P(pass) for
-        the weakest value; None unless every value was settled by log-probabilities.
+        the weakest value; None unless every judge that was asked has one.
 
         Raises:
             BackendError: as `Judge.vote`.
@@ -203,8 +203,7 @@ class Panel:
             answer = check.outcomes()[None][1]
         elif self.rubric.rule.equals_label and not self.rubric.each and verdict in SETTLED:
             # Votes count by pass and fail, so those that fail may differ in their answers.
-            answers = {found.answer for found in check.supporting_evidence()}
-            answer = answers.pop() if len(answers) == 1 else None
+            answer = check.only_answer()
         undecided = (v for v in check.votes if v.part == "panel" and v.verdict not in SETTLED)
         reasons = (vote.reason for vote in undecided if vote.reason)
         return {
@@ -242,14 +241,13 @@ def mean_score(
 
 
 def _probability(votes: Sequence[Vote]) -> float | None:
-    if any(vote.part == "panel" and vote.method == "structured" for vote in votes):
-        return None  # Not every judge has a P(pass).
     chances: dict[str | None, list[float]] = {}
     for vote in votes:
         for answer in vote.evidence:
             if vote.part == "panel" or answer.sure:
-                of_value = chances.setdefault(answer.value, [])
-                of_value += [] if answer.probability is None else [answer.probability]
-    if not chances or not all(chances.values()):
+                if answer.probability is None:
+                    return None  # Not every judge has a P(pass).
+                chances.setdefault(answer.value, []).append(answer.probability)
+    if not chances:
         return None
     return round(min(sum(column) / len(column) for column in chances.values()), 6)

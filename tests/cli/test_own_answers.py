@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from pathlib import Path
@@ -214,6 +215,22 @@ def test_labels_of_ones_own_are_what_passes(typed: Typed) -> None:
     assert found[1]["reason"] == "country: fail (JP)"
     assert found[2]["checks"][0]["reason"] == "the record's label is not one of JP, DE"
     assert "country: 2 JP (2 of 2 answered)" in typed.text(*words, "-o", "out.jsonl")[2]
+
+
+def test_wrong_labels_that_differ_are_no_answer(typed: Typed) -> None:
+    typed.write("in.jsonl", [{"id": "a", "text": "Rice.", "label": "FR"}])
+    keys = {"name": "country", "question": "Which?", "answers": ["JP", "DE", "FR"]}
+    Path("country.yaml").write_text(json.dumps({**keys, "pass": "= label", "fields": ["text"]}))
+    models = []
+    for label in ("JP", "DE"):
+        reply = {"quote": None, "reason": "", "answer": label}
+        models += ["-m", typed.script(f"{label}.yaml", [{"reply": reply}])]
+    told = typed.text("validate", "in.jsonl", "--rubric", "country.yaml", *models, "-o", "o.jsonl")
+    (check,) = json.loads(typed.read("o.jsonl"))["judge"]["checks"]
+    assert check["verdict"] == "fail" and "answer" not in check and "answered)" not in told[2]
+    assert typed("export", "o.jsonl", "-o", "o.csv").returncode == 0
+    (row,) = csv.DictReader(typed.read("o.csv").decode("utf-8-sig").splitlines())
+    assert (row["country.verdict"], row["country.answer"]) == ("fail", "")
 
 
 def test_mistakes_of_several_questions_are_told_at_once_with_their_lines(typed: Typed) -> None:

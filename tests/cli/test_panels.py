@@ -311,7 +311,9 @@ def test_a_temperature_without_effect_is_named(typed: Typed) -> None:
 def test_a_panel_has_a_probability_where_each_judge_gives_one(typed: Typed) -> None:
     for name, chance in (("b", 0.9), ("c", 0.6)):
         typed.script(f"{name}.yaml", [{"p_yes": chance}], method="logprobs")
-    for models, probability in (("b", 0.9), ("bc", 0.75), ("ab", None)):
+    typed.script("lost.yaml", [{"error": "bad-request"}], method="logprobs")
+    rows = ((["b"], 0.9), (["b", "c"], 0.75), (["a", "b"], None), (["b", "lost", "c"], None))
+    for models, probability in rows:
         named = [word for name in models for word in ("-m", f"scripted:{name}.yaml")]
         line = json.loads(typed(*ASK[:-2], *named, "--limit", "1").stdout)
         assert line["judge"]["checks"][0].get("probability") == probability
