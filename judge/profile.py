@@ -263,13 +263,19 @@ class Profile(_ProfileModel):
         return self
 
 
+def profile_file(path: Path) -> Path:
+    """The file itself; of the folder of calibrate's -o, the profile there."""
+    return path / "profile.json" if path.is_dir() else path
+
+
 def load_profile(path: str | PathLike[str]) -> Profile:
-    """The profile in a profile.json; `validate(profile=path)` judges by it.
+    """The profile in a profile.json, or in the folder that `judge calibrate` wrote;
+    `validate(profile=path)` judges by it.
 
     Raises:
         UsageError: the file cannot be read, or is not a profile.
     """
-    text = read_text(Path(path))
+    text = read_text(path := profile_file(Path(path)))
     try:
         return Profile.model_validate_json(text)
     except ValidationError as error:

@@ -210,6 +210,8 @@ def test_what_is_no_profile_is_refused_with_file_and_key(
         with pytest.raises(UsageError) as refused:
             read(path)
         assert str(refused.value).startswith(f"{told}{message}")
+    path.with_name("profile.json").write_text(TEXT)
+    assert judge.load_profile(tmp_path).made_by, "calibrate's folder"
 
 
 # ---------------------------------------------------------------- those that come with the package

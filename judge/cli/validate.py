@@ -108,7 +108,7 @@ def command(
         review=review,
         summary=summary,
     )
-    job.check()  # Before the model is announced.
+    job.check(settings.files)  # Before the model is announced.
     if api.asks_model(settings):
         announce(settings, quiet=quiet)
     with watcher(job, settings, quiet=quiet) as watching:

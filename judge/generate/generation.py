@@ -66,7 +66,7 @@ def generate(
     """
     if job.out is not None:
         job = replace(job, discarded=discarded_file(job.out))
-    job.check_outputs()
+    job.check_outputs(settings.files)
     task = Generation(job, resources_of(settings, generator), generator, options, max_similarity)
     workers_task = partial(of_worker, name)
     report = TaskRun(job, task, watcher, engine_of(task, settings, workers_task)).run()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import deepcopy
 from typing import Literal
 
 from judge.judging.panel import Panel
+from judge.questions.evidence import locate
 from judge.records import Record
-from judge.records.base import LabelError, own_fields
+from judge.records.base import LabelError, clip, own_fields
 from judge.records.names import entry_name
+from judge.records.text import shown
 from judge.verdict import SETTLED, Answer, Check, Verdict, Vote, worst
 
 
@@ -52,10 +55,20 @@ class FunctionPanel(Panel):
         """The answer about the record, or about an entry of its list."""
         each = self.rubric.each
         if self.rubric.python is not None:
-            fields = deepcopy(own_fields(record.visible))
-            return self.rubric.python.answer(
-                fields if each is None else {**fields, entry_name(each): entry}
-            )
+            fields = own_fields(record.visible)
+            given = {} if entry is None or each is None else {entry_name(each): entry}
+            answer = self.rubric.python.answer(deepcopy(fields) | given)
+            return _with_quote_of(answer, [*given.values(), *fields.values()])
         assert self.rubric.test is not None
         content = record.texts.content(self.rubric.fields[0]) if entry is None else entry
         return self.rubric.test.answer(content, record.texts.content)
+
+
+def _with_quote_of(answer: Answer, contents: Iterable[object]) -> Answer:
+    """The answer, with its quote as one of these contents spells it; ValueError if none has it."""
+    if not (answer.quote or "").strip():
+        return answer.model_copy(update={"quote": None})
+    for text in (shown(content).text for content in contents):
+        if (span := locate(answer.quote or "", text)) is not None:
+            return answer.model_copy(update={"quote": text[span.start : span.end]})
+    raise ValueError(f"the quote {clip(answer.quote)} is in no field of the record")

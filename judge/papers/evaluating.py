@@ -57,7 +57,7 @@ def evaluate(
     Raises:
         UsageError: nothing was asked: a source, output, model or setting cannot be used.
     """
-    job.check_outputs()
+    job.check_outputs(settings.files)
     resources = _resources(settings, benchmark, judges)
     task = Evaluation(job, resources, settings, benchmark, choices, tuple(judges))
     return TaskRun(job, task, watcher).run(), task.results

@@ -131,8 +131,11 @@ class Job:
             return (replace(item, among=True) for item in items)
         return items
 
-    def check(self) -> None:
+    def check(self, reads: Iterable[Path] = ()) -> None:
         """Check that inputs can be read and outputs written, before any call is paid for.
+
+        Args:
+            reads: the files that the run reads besides its inputs (`Settings.files`).
 
         Raises:
             UsageError: names the file, and what to do.
@@ -142,20 +145,24 @@ class Job:
             path = input_path(source)
             if source != "-" and (path.is_file() or path.is_dir() or not path.exists()):
                 read(source, format=self.format)
-        self.check_outputs()
+        self.check_outputs(reads)
 
-    def check_outputs(self) -> None:
+    def check_outputs(self, reads: Iterable[Path] = ()) -> None:
         """Check that OUT, the review and the summary may be written.
 
         Raises:
             UsageError: names the file, and what to do.
         """
         self._refuse_unfit()
+        from judge.run.resume import refuse_foreign, unmatched_file
+
         files = [(input_path(source), "the input") for source in self.inputs]
+        files += [(path, "a file that the run reads") for path in reads]
         if self.decisions is not None and not self.resume:  # With --resume no line of OUT is lost.
             files.append((self.decisions, "the file of --decisions"))
         if self.out is not None:
             files.append((description_file(self.out), "where OUT is described"))
+            files.append((unmatched_file(self.out), "where lines without a record go"))
         for flag, path in self.outputs:
             refuse_nameless(flag, path, "" if flag != "-o" or self.silent else "lines")
             for file, role in files:
@@ -168,8 +175,6 @@ class Job:
         if self.out is not None:
             refuse_foreign_description(self.out)
             if self.resume:
-                from judge.run.resume import refuse_foreign, unmatched_file
-
                 refuse_foreign(unmatched_file(self.out), "-o")
 
     def _refuse_unfit(self) -> None:

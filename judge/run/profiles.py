@@ -14,7 +14,7 @@ from judge.backends.base import Method
 from judge.errors import UsageError
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.judge import Judge
-from judge.profile import Binding, JudgeProfile, Profile, Rates, load_profile
+from judge.profile import Binding, JudgeProfile, Profile, Rates, load_profile, profile_file
 from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.base import clip
@@ -163,7 +163,7 @@ def _asked(rubric: Rubric, method: Method | None) -> str:
 def named(path: Path) -> Profiles:
     """The profiles that `--profile` names, a file or the folder of calibrate's -o; raises as
     `load_profile`."""
-    path = path / "profile.json" if path.is_dir() else path
+    path = profile_file(path)
     try:
         return Profiles.of(load_profile(path), str(path))
     except UsageError as error:

@@ -38,7 +38,7 @@ def validate(job: Job, settings: Settings, watcher: Watcher) -> Report:
     Raises:
         UsageError: an input, output, model or setting cannot be used; nothing was judged.
     """
-    job.check()
+    job.check(settings.files)
     if job.rubrics and settings.engine not in IN_PROCESS:
         raise UsageError("engine: workers read rubrics from files alone")
     resources = Resources.of(settings, rubrics=job.rubrics)

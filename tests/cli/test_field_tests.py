@@ -256,6 +256,23 @@ def test_python_takes_a_function_or_a_test(mails: Typed) -> None:
         judge.validate(["a"], rubric=len)
 
 
+def test_a_quote_of_a_function_stands_in_the_record(mails: Typed) -> None:
+    quotes = iter(('You "fool", go', "Get out", ""))
+
+    def rude(record: dict[str, Any]) -> dict[str, Any]:
+        record["turns"] = "Get out."  # What a function does to its copy is no evidence.
+        return {"pass": False, "quote": next(quotes)}
+
+    judged = judge.validate([{"turns": ["You “fool”, go."]}] * 3, rubric=rude).all()
+    rows = [row.to_dict() for row in judged]
+    assert [(row["judge.verdict"], row["rude.quote"]) for row in rows] == [
+        ("fail", "You “fool”, go"),
+        ("error", None),
+        ("fail", None),
+    ]
+    assert rows[1]["judge.reason"] == "rude: test: the quote 'Get out' is in no field of the record"
+
+
 def test_a_profile_brings_no_code(mails: Typed) -> None:
     rubric = {"name": "short", "pass": "yes", "first_token": [], "python": "rules/checks.py:short"}
     Path("p.json").write_text(json.dumps({"made_by": "x", "rubrics": [rubric], "judges": []}))

@@ -265,3 +265,24 @@ def test_a_description_with_a_wrong_form_is_told_and_ends_no_command(mails: Type
             known = "out.jsonl.run.json is damaged" not in " ".join(told.split())
             assert code == 0 and not known, (part, told)
         judge.load_results(mails.folder / "out.jsonl").summary()
+
+
+def test_no_output_replaces_what_the_run_reads_or_writes_besides(mails: Typed) -> None:
+    (mails.folder / "rules").mkdir()
+    (mails.folder / "rules/kind.yaml").write_text("name: kind\nquestion: Kind?\n")
+    (mails.folder / "fun.py").write_text("def short(record):\n    return True\n")
+    (mails.folder / "calibrated").mkdir()
+    (mails.folder / "calibrated/profile.json").write_text("{}")
+    rules = ("--rubric", "rules/kind.yaml", "--rubric", "rules", "--test", "fun.py:short")
+    for name, words in (
+        ("judge.yaml", ()),
+        ("rules/kind.yaml", rules[:2]),
+        ("rules/kind.yaml", rules[2:4]),
+        ("fun.py", rules[4:]),
+        ("calibrated/profile.json", ("--profile", "calibrated")),
+        ("o.jsonl.unmatched.jsonl", ()),
+    ):
+        run = (*RUN, *words, "-o", "o.jsonl", "--summary", name, "--overwrite")
+        code, _, told = mails.text(*run)
+        assert code == 2 and f"--summary {name} is " in " ".join(told.split()), told
+    assert not (mails.folder / "o.jsonl").exists()
