@@ -6,8 +6,8 @@ in the fingerprint are made from `Settings`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args, get_origin
@@ -270,15 +270,18 @@ class CoreSettings(Options):
 
     @property
     def files(self) -> list[Path]:
-        """The files that the settings name: profile, rubrics, code, and scripts of models."""
+        """The files that the settings name: profile, rubrics, code, scripts of models."""
         models = [self.rewrite_model, self.cheap_model, self.explain_with]
         models += [*self.model, *self.final_model, *(s.model for s in self.model_for.values())]
         scripts = (model.partition(":")[2] for model in models if model)
         code = (text.rpartition(":")[0] for text in (self.workflow or "", *self.test))
-        named = [self.profile or "", self.config or "", *self.rubric, *scripts, *code]
-        folders = [Path(name) for name in named if os.path.isdir(name)]
-        inside = (path for folder in folders for path in folder.iterdir())
-        return [path for path in (*map(Path, named), *inside) if os.path.isfile(path)]
+        named = [self.profile, self.config, *self.rubric, *scripts, *code]
+        files: list[Path] = []
+        for path in (Path(name) for name in named if name):
+            with suppress(OSError, ValueError):  # A name that no file can have.
+                files += [path] if path.is_file() else path.glob("*.y*ml")
+                files += path.glob("profile.json")
+        return files
 
     def typed(self, name: str) -> bool:
         """Whether a flag or argument set it, not a variable or file, which serve many runs."""

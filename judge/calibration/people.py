@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
@@ -14,10 +14,11 @@ from judge.calibration.crowd import Annotator, Crowd, demographics, people_of
 from judge.calibration.labels import unreadable_lines
 from judge.calibration.majority import PLAIN, Majority, VotedQuestion, majority_records
 from judge.errors import UsageError
+from judge.questions.parts import scores_of_range
 from judge.records import Record
-from judge.records.answers import SEVERAL, in_order, in_own_letters, spelling
+from judge.records.answers import OWN_ANSWERS, SEVERAL, in_order, in_own_letters, spelling
 from judge.records.base import clip
-from judge.records.labels import LabelledItem, no_label, read_labels, without_label
+from judge.records.labels import Annotation, LabelledItem, no_label, read_labels, without_label
 from judge.records.labels.matching import SharedNames, mixed_questions, other_texts
 from judge.settings import Settings
 from judge.stats.intervals import plain
@@ -108,7 +109,8 @@ def agreement_of(
     problems: list[Record] = []
     unreadable = 0
     blank: list[int] = []
-    accepted = (*settings.answers, *(crowd.scale if crowd else ()))
+    answers = scores_of_range(settings.answers)
+    accepted = (*answers, *(crowd.scale if crowd else ()))
     columns = {name: column for name, column in settings.columns.items() if name != "id"}
     names = SharedNames()
     for source in sources:
@@ -120,11 +122,11 @@ def agreement_of(
                 problems += [item] if unreadable <= MAX_PROBLEMS else []
     rated, annotators, controls = items, dict[str, Annotator](), frozenset[str]()
     if crowd is not None:
-        rated, annotators, controls = crowd.kept(items, check, settings.answers)
+        rated, annotators, controls = crowd.kept(items, check, answers)
     report = agreement(
         rated,
         majority=majority,
-        answers=settings.answers,
+        answers=answers,
         seed=seed,
         records=records,
         id_column=settings.id,
@@ -214,12 +216,13 @@ class _PeoplesVotes:
     they are, others in the letters of the first that was read. `repeated`, `differing`,
     `conflicting` and `no_label` are as in `Agreement`."""
 
-    def __init__(self, answers: Collection[str]) -> None:
-        self._answers = answers
+    def __init__(self, answers: set[str]) -> None:
+        self._answers, self._listed = answers, {*answers, *OWN_ANSWERS}
         self._letters: dict[str, dict[str, str]] = defaultdict(dict)
         self.checks: dict[str, dict[tuple[str, int], VotedQuestion]] = defaultdict(dict)
         self.repeated = self.differing = self.conflicting = self.no_label = 0
         self._records: list[tuple[Record, Record]] = []
+        self._others: dict[str, list[tuple[Annotation, LabelledItem]]] = defaultdict(list)
 
     def add(self, item: LabelledItem) -> None:
         self.no_label += item.left_out
@@ -242,6 +245,8 @@ class _PeoplesVotes:
         question.item = replace(question.item, weight=question.item.weight_beside(item))
         for annotation in item.annotations:
             annotation = replace(annotation, answer=spelt(annotation.answer))
+            if not (self._listed.issuperset(annotation.answer.split(SEVERAL)) or item.rows):
+                self._others[item.check].append((annotation, item))
             self.repeated += annotation.annotator in question.annotations
             first = question.annotations.setdefault(annotation.annotator, annotation)
             self.differing += first.answer != annotation.answer
@@ -256,4 +261,17 @@ class _PeoplesVotes:
             for check, by_item in self.checks.items()
         }
         several = (f"{check}: {note}" for check, note in mixed.items() if note)
-        return [*several, *other_texts(self._records)]
+        return [*several, *self._not_listed(), *other_texts(self._records)]
+
+    def _not_listed(self) -> Iterator[str]:
+        """The notes that people gave further answers to a question with some of `answers`."""
+        for check, others in self._others.items() if self._answers else ():
+            given = (a.answer for q in self.checks[check].values() for a in q.annotations.values())
+            if self._answers.isdisjoint(part for answer in given for part in answer.split(SEVERAL)):
+                continue
+            words = ", ".join(dict.fromkeys(annotation.answer for annotation, _ in others))
+            first, item = others[0]
+            yield (
+                f"{check}: not among --answers, but counted: {clip(words)} ({len(others)} labels; "
+                f"the first is by {first.annotator}, item {clip(item.record.id)})"
+            )

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from copy import deepcopy
 from typing import Literal
 
 from judge.judging.panel import Panel
 from judge.questions.evidence import locate
 from judge.records import Record
-from judge.records.base import LabelError, clip, own_fields
+from judge.records.base import LabelError, own_fields
 from judge.records.names import entry_name
 from judge.records.text import shown
 from judge.verdict import SETTLED, Answer, Check, Verdict, Vote, worst
+
+QUOTE_NOT_FOUND = "the function's quote is not in the record, and is left out"
 
 
 class FunctionPanel(Panel):
@@ -36,15 +37,18 @@ class FunctionPanel(Panel):
     def _vote(self, record: Record) -> Vote:
         each, python, test = self.rubric.each, self.rubric.python, self.rubric.test
         name = f"test:{test.kind}" if test else f"python:{python.name}" if python else ""
-        entries = record.entries(each) if each else ()
         answers: list[Answer] = []
         reason = None
-        for number in range(1, len(entries) + 1) if each else (0,):
+        for number in record.numbers(each):
             value = record.entry(each, number)
             try:
                 answer = self._answer(record, value)
             except (ValueError, LabelError) as error:
                 answer, reason = Answer(verdict=Verdict.ERROR), reason or f"test: {error}"
+            if answer.quote and python:
+                quote = _as_in(record, value, answer.quote)
+                answer = answer.model_copy(update={"quote": quote})
+                reason = reason or (None if quote else QUOTE_NOT_FOUND)
             answers.append(answer.model_copy(update={"value": value}))
         verdict = worst(answer.verdict for answer in answers)
         return Vote(
@@ -55,20 +59,17 @@ class FunctionPanel(Panel):
         """The answer about the record, or about an entry of its list."""
         each = self.rubric.each
         if self.rubric.python is not None:
-            fields = own_fields(record.visible)
-            given = {} if entry is None or each is None else {entry_name(each): entry}
-            answer = self.rubric.python.answer(deepcopy(fields) | given)
-            return _with_quote_of(answer, [*given.values(), *fields.values()])
+            fields = deepcopy(own_fields(record.visible))
+            return self.rubric.python.answer(
+                fields if each is None else {**fields, entry_name(each): entry}
+            )
         assert self.rubric.test is not None
         content = record.texts.content(self.rubric.fields[0]) if entry is None else entry
         return self.rubric.test.answer(content, record.texts.content)
 
 
-def _with_quote_of(answer: Answer, contents: Iterable[object]) -> Answer:
-    """The answer, with its quote as one of these contents spells it; ValueError if none has it."""
-    if not (answer.quote or "").strip():
-        return answer.model_copy(update={"quote": None})
-    for text in (shown(content).text for content in contents):
-        if (span := locate(answer.quote or "", text)) is not None:
-            return answer.model_copy(update={"quote": text[span.start : span.end]})
-    raise ValueError(f"the quote {clip(answer.quote)} is in no field of the record")
+def _as_in(record: Record, entry: str | None, quote: str) -> str | None:
+    """The quote as a field of the record, or the entry, spells it; None if none has it."""
+    texts = (entry or "", *(shown(content).text for content in own_fields(record.visible).values()))
+    places = ((text, locate(quote, text)) for text in texts)
+    return next((text[span.start : span.end] for text, span in places if span), None)

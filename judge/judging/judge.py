@@ -94,9 +94,7 @@ class Judge:
 
     def numbers(self, record: Record) -> tuple[int, ...]:
         """What a vote is about: the numbers of the entries, or (0,) for the record."""
-        if self.rubric.each is None:
-            return (0,)
-        return tuple(range(1, len(record.entries(self.rubric.each)) + 1))
+        return record.numbers(self.rubric.each)
 
     async def vote(
         self,

@@ -319,6 +319,16 @@ class Record:
             return tuple(map(str, self.lists[name]))
         return self.texts.entries(name)
 
+    def numbers(self, name: str | None) -> tuple[int, ...]:
+        """The numbers (from 1) of a list field's entries, of equal ones that of the first; (0,)
+        without a field, for the whole record."""
+        if name is None:
+            return (0,)
+        first: dict[str, int] = {}
+        for number, entry in enumerate(self.entries(name), 1):
+            first.setdefault(entry, number)
+        return tuple(first.values())
+
     def entry(self, name: str | None, number: int) -> str | None:
         """The text of entry `number` (from 1) of a list field; None for 0, the whole record."""
         return self.entries(name)[number - 1] if name and number else None

@@ -208,15 +208,15 @@ def questions_about(
         if (reason := lack(rubric, record)) is not None:
             reasons[rubric.name] = reason
             continue
-        entries = record.entries(rubric.each) if rubric.each else ("",)
-        for number, entry in enumerate(entries, 1):
+        for number in record.numbers(rubric.each):
+            entry = record.entry(rubric.each, number) or ""
             names = variables_of(rubric.question)
             texts = {name: record.texts[name] for name in names if name in record.texts}
             texts |= {"label": record.label or "", "values": entry}
             texts |= {entry_name(rubric.each): entry} if rubric.each else {}
             text = render(rubric.question, texts).strip()
             text = text if entry in text else f"{entry}\n\n{text}"
-            questions.append(PersonQuestion(record, rubric, number if rubric.each else 0, text))
+            questions.append(PersonQuestion(record, rubric, number, text))
     return questions, reasons
 
 

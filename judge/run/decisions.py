@@ -179,7 +179,7 @@ class Decisions:
         why = f": {evidence[0].reason}" if evidence and evidence[0].reason else ""
         reason = f"a person says {alone}{why}" if alone else None
         if left_open:
-            reason = f"a person answered {len(given)} of {len(entries)}"
+            reason = f"a person answered {len(answered)} of {len({*entries})}"
         yield Check(
             name=name,
             by=PERSON,

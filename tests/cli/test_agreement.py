@@ -483,3 +483,15 @@ def test_the_answers_of_each_group_are_shown_with_all(typed: Typed) -> None:
 
 GROUPS = (("30", "yes"), ("50", "no"))
 PEOPLE = ("ann", "bo", "cy")
+
+
+@pytest.mark.parametrize("answers", ["1,2,3,4,5", "1-5"])
+def test_an_answer_that_is_not_listed_is_told(typed: Typed, answers: str) -> None:
+    """It is counted, and so the others are no scale."""
+    rows = [*("1,ann,1", "1,bo,four", "2,ann,4", "2,bo,unsure", "3,ann,four", "3,bo,5")]
+    (typed.folder / "t.csv").write_text("\n".join(["item,annotator,label", *rows]))
+    code, _, told = typed.text("agreement", "t.csv", "--answers", answers)
+    assert code == 0 and told == (
+        "judge: label: not among --answers, but counted: 'four' (2 labels; the first is by bo, "
+        "item '1')\n"
+    )

@@ -135,15 +135,18 @@ def test_an_annotator_who_answers_no_control_is_kept_and_named(mails: Typed) -> 
 
 
 def test_a_check_about_values_has_a_row_for_each(mails: Typed) -> None:
-    story = {"story": "Ann: I vote. " * 3, "values": ["A--agree", "B--disagree"], "id": "s"}
+    values = ["A--agree", "A--agree", "B--disagree"]
+    story = {"story": "Ann: I vote. " * 3, "values": values, "id": "s"}
     mails.write("s.jsonl", [story])
     words = ("label", "s.jsonl", "--check", "implicitness", "--workers", "2", "--sheet", "s.csv")
     assert mails.text(*words)[0] == 0
-    assert [row["entry"] for row in rows(mails, "s.csv")] == ["1", "2", "1", "2"]
+    assert [row["entry"] for row in rows(mails, "s.csv")] == ["1", "3", "1", "3"], (
+        "of equal ones one"
+    )
     fill(mails, "s.csv", lambda row: {"label": "yes" if row["entry"] == "1" else "no"})
     assert mails.text("agreement", "s.csv", "--records", "s.jsonl", "-o", "m.jsonl")[0] == 0
     (line,) = map(json.loads, mails.read("m.jsonl").splitlines())
-    assert line["labels"] == {"implicitness": ["yes", "no"]} and line["values"] == story["values"]
+    assert line["labels"] == {"implicitness": ["yes", None, "no"]} and line["values"] == values
 
 
 def test_a_control_asks_about_the_entries_alone_whose_answer_is_known(mails: Typed) -> None:

@@ -286,3 +286,5 @@ def test_no_output_replaces_what_the_run_reads_or_writes_besides(mails: Typed) -
         code, _, told = mails.text(*run)
         assert code == 2 and f"--summary {name} is " in " ".join(told.split()), told
     assert not (mails.folder / "o.jsonl").exists()
+    run = (*RUN, "--rubric", "./rules", "-o", "rules/o.jsonl")
+    assert mails.text(*run)[0] == mails.text(*run, "--overwrite")[0] == 0, "beside rubrics, too"

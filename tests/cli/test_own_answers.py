@@ -416,3 +416,17 @@ def test_a_check_of_several_rubrics_of_ones_own_is_made_alone(typed: Typed) -> N
     assert [check["check"] for check in line["judge"]["checks"]] == ["short"]
     done = typed("label", "m.jsonl", "--rubric", "./own", "--check", "short", "--sheet", "s.csv")
     assert done.returncode == 0 and b"polite" not in typed.read("s.csv")
+
+
+def test_equal_entries_are_asked_about_once(typed: Typed) -> None:
+    typed.write("r.jsonl", [{"text": "Hm.", "moods": ["ok", "ok", "sad"]}])
+    rubric = (
+        "name: mood\neach: moods\nfields: [text]\nquestion: What is it?\nanswers: [good, bad]\n"
+    )
+    (typed.folder / "mood.yaml").write_text(rubric)
+    typed.script("judge.yaml", said("good"))
+    run = ("validate", "r.jsonl", "--rubric", "./mood.yaml", "-m", "scripted:judge.yaml")
+    code, out, told = typed.text(*run)
+    assert code == 0 and "mood: 2 good (2 of 2 entries answered)" in told
+    (vote,) = json.loads(out)["judge"]["checks"][0]["votes"]
+    assert [answer["value"] for answer in vote["evidence"]] == ["ok", "sad"]
