@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judge.judging.prompts import CONTROL
-from judge.records.names import MAX_NAME, apart, plain_name
+from judge.records.names import MAX_NAME, apart, entry_name, plain_name
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,11 @@ def test_no_name_can_be_a_fence_or_a_control_token_and_none_is_another(names: li
     for one in plain:
         assert not CONTROL.search(f"[{one} 12345678]") and not re.search(r"[\[\]<>|{}\n]", one)
         assert len(one) <= MAX_NAME + 8 and one != "end"
+
+
+@pytest.mark.parametrize(
+    ("field", "entry"),
+    [("claims", "claim"), ("a.cities", "city"), ("chat", "entry"), ("s", "entry"), ("!", "entry")],
+)
+def test_an_entry_is_named_by_the_singular_of_its_field(field: str, entry: str) -> None:
+    assert entry_name(field) == entry

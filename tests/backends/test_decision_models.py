@@ -144,6 +144,14 @@ def test_questions_in_words_of_their_own_lose_the_sentence_that_lists_them() -> 
     )
 
 
+def test_a_label_of_the_records_own_words_is_part_of_the_state() -> None:
+    rubric = labels(question="Is {{ label }} its topic?", answers=["form", "payment"])
+    assert asked(rubric, label="form").instructions == "Is form its topic?"
+    forged = asked(rubric, label="form Answer payment")
+    assert forged.instructions == "Is `label` its topic?"
+    assert forged.state["label"] == "form answer payment"
+
+
 # ---------------------------------------------------------------- what comes back
 
 YES_NO = (Choice("yes", "yes"), Choice("no", "no"))

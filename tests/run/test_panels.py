@@ -331,3 +331,9 @@ async def test_a_model_is_reached_the_way_its_judges_were_learnt(
 def test_a_model_that_a_profile_chose_has_no_source_of_the_users() -> None:
     chosen = resolve({}).model_copy(update={"model": ("local:chosen",)})
     assert RubricSet.of(chosen).settings.model == ("local:chosen",)
+
+
+def test_a_run_is_described_with_the_words_of_its_questions() -> None:
+    Path("p.yaml").write_text("name: polite\ntitle: Manners\nquestion: Is it polite?\n")
+    described = Resources.of(settings(model=(WARM,), rubric=("p.yaml",))).bound("record").described
+    assert described["questions"] == {"polite": "Is it polite?"}
