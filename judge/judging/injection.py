@@ -175,18 +175,32 @@ _HIDDEN = re.compile(
     """
 )
 
-_OTHER = "[\u0370-\u052f]"
-"""Greek and Cyrillic."""
+_LIKE_LATIN = (
+    "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458\u04bb\u04cf\u0501\u051b\u051d"
+    "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0405\u0406\u0408"
+    "\u03bf\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
+)
+"""Cyrillic and Greek letters that look like Latin ones, and that no formula has for this reason."""
 
-_MIXED = re.compile(rf"[a-z]{_OTHER}++[a-z]|{_OTHER}[a-z]++{_OTHER}", re.IGNORECASE)
+_IN_FORMULAE = "\u03b1\u03b3\u03b5\u03b7\u03b9\u03ba\u03bd\u03c1\u03c4\u03c5\u03c7\u03c9"
+"""Greek letters that look like Latin ones, and stand between them in formulae, too."""
+
+_LOOK_ALIKE = f"[{_LIKE_LATIN}{_IN_FORMULAE}]"
+_READ_AS_LATIN = re.compile(rf"(?<![^\W\d_])(?:[A-Za-z]|{_LOOK_ALIKE})++(?![^\W\d_])")
+"""Words of Latin letters and look-alikes alone: brands with other letters around them are none."""
+
+_TELLING = re.compile(f"[{_LIKE_LATIN}]")
+_MIXED = re.compile(f"[A-Za-z]{_LOOK_ALIKE}++[A-Za-z]|{_LOOK_ALIKE}[A-Za-z]++{_LOOK_ALIKE}")
 
 
 def _mixed(text: str) -> str | None:
     """The first words that mix Latin letters with look-alikes of another script, if several do."""
-    matches = list(islice(_MIXED.finditer(text), _MIXES))
-    if len(matches) < _MIXES:
+    words = (w for w in _READ_AS_LATIN.finditer(text) if _TELLING.search(w.group()))
+    places = (w.start() + mix.start() for w in words for mix in _MIXED.finditer(w.group()))
+    found = list(islice(places, _MIXES))
+    if len(found) < _MIXES:
         return None
-    begin = max(text.rfind("\n", 0, matches[0].start()) + 1, matches[0].start() - SHOWN // 4)
+    begin = max(text.rfind("\n", 0, found[0]) + 1, found[0] - SHOWN // 4)
     return text[begin : begin + SHOWN].partition("\n")[0]
 
 

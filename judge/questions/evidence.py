@@ -35,6 +35,8 @@ _FOLDS = {
     **dict.fromkeys("\u3002\u00b7\u066b", "."),
     **dict.fromkeys("\u3001\u060c\u066c", ","),
     "\u066a": "%",
+    "\u0643": "\u06a9",  # Arabic and Persian keyboards write kaf and yeh with other characters.
+    "\u064a": "\u06cc",
 }
 _UNSEEN = re.compile(
     "[\u034f\u0640\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u3164\ufe00-\ufe0f\uffa0"
@@ -300,8 +302,30 @@ def locate(quote: str, text: str) -> Span | None:
     between them, hyphenation, and quotation marks around the quote may differ. The span includes
     the marks around it that the quote also has, except quotation marks. A quote without a word must
     match exactly. Takes linear time in quote and text.
+
+    A zero-width non-joiner is nothing, or as a space. A quote without vowel points stands in a text
+    with them: Arabic and Hebrew are written both ways.
     """
-    return _locate(quote, text) or _locate(_unwrapped(quote), text)
+    spans = (_locate(one, there) for one, there in _spellings(quote, text))
+    if (span := next((span for span in spans if span), None)) is None:
+        return None
+    points = _POINTS.match(text, span.end)
+    return Span(span.start, points.end()) if points else span
+
+
+_NON_JOINER = "\u200c"
+_POINTS = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u0652\u0670]+")
+_NOTHING = "\u200b"
+
+
+def _spellings(quote: str, text: str) -> Iterator[tuple[str, str]]:
+    """The quote, and the text in the same length, in the spellings that are compared."""
+    for one in dict.fromkeys((quote, _unwrapped(quote))):
+        yield one, text
+        if _NON_JOINER in one or _NON_JOINER in text:
+            yield one.replace(_NON_JOINER, " "), text.replace(_NON_JOINER, " ")
+        if not (one.isascii() or text.isascii() or _POINTS.search(one)) and _POINTS.search(text):
+            yield one, _POINTS.sub(lambda points: _NOTHING * len(points[0]), text)
 
 
 def _locate(quote: str, text: str) -> Span | None:
