@@ -17,7 +17,6 @@ from judge.cli.printing import counted, print_lines, print_message, print_table
 from judge.errors import UsageError
 
 if TYPE_CHECKING:
-    from judge.api import Summary
     from judge.generate.generation import Generation
     from judge.generate.generator import DraftOptions, Generator
     from judge.settings import Settings
@@ -169,7 +168,7 @@ def command(
         unsure = (Verdict.ABSTAIN,) if generator.workflow.checks or settings.rubric else ()
         print_short(report, "draft", (Verdict.FAIL, *unsure, *LOST))
         if task.funnel.drafts:
-            _print_made(task, report.summary)
+            _print_made(task)
     end(report, job, settings, quiet=quiet)
 
 
@@ -210,7 +209,7 @@ def _pairs(texts: Sequence[str] | None, flag: str) -> dict[str, str]:
     return pairs
 
 
-def _print_made(made: Generation, summary: Summary) -> None:
+def _print_made(made: Generation) -> None:
     """Print the funnel, the number of records kept, their diversity, and their file."""
     funnel, different = made.funnel, made.diversity
     rows = [
@@ -219,8 +218,8 @@ def _print_made(made: Generation, summary: Summary) -> None:
     ]
     print_table(("stage", "in", "out", "lost"), rows, err=True)
     parts = [f"{funnel.kept} of {counted(funnel.drafts, 'draft')} kept"]
-    parts += [f"{counted(summary.edits, 'edit')}, {counted(summary.dropped, 'value')} dropped"] * (
-        summary.edits + summary.dropped > 0
+    parts += [f"{counted(funnel.edits, 'edit')}, {counted(funnel.dropped, 'value')} dropped"] * (
+        funnel.edits + funnel.dropped > 0
     )
     parts += [f"{funnel.overruled} kept by people"] * (funnel.overruled > 0)
     shares = (f"distinct-{n} {share:.2f}" for n, share in different.distinct.items() if share)

@@ -175,11 +175,14 @@ class Funnel:
     Args:
         stages: in their order. The last concerns the set as a whole, so checks that are not listed
             come before it.
+        edits, dropped: how many edits the kept ones have, and values that were dropped from them.
     """
 
     stages: Sequence[str]
     drafts: int = 0
     overruled: int = 0
+    edits: int = 0
+    dropped: int = 0
     lost: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
 
     def add(self, came: Mapping[str, Any], overruled: bool = False) -> None:
@@ -362,6 +365,9 @@ class Generation(Task):
     def count(self, line: Line, report: Report) -> None:
         source = {"stage": "source", "cause": "bad input"} if line.fingerprint is None else {}
         self.funnel.add({**line.generated, **source}, self._overruled(line))
+        if not self.discards(line):
+            self.funnel.edits += line.edits
+            self.funnel.dropped += line.dropped
         # A draft for which no model was asked had nothing to show.
         report.summary.unshown += self.discards(line) and not (line.checks or line.usage.replies)
 

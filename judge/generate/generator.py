@@ -19,6 +19,7 @@ from judge.questions.replies import NewFields
 from judge.questions.rubric import Rubric
 from judge.records import Record, mapped
 from judge.records.base import LINEAGE, LabelError, normalise, own_id
+from judge.records.labels.own import ABOUT_LABELS
 from judge.records.words import MIN_WORDS, telling_texts
 from judge.run.job import Job
 from judge.verdict import LOST, SOUND, last_of_each
@@ -129,7 +130,8 @@ def rows(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
 def draft_of(
     row: Record, set_name: str, seed: int, index: int, fields: Mapping[str, Any]
 ) -> Record:
-    """A draft with these fields, except an earlier verdict, an id of its own and its lineage.
+    """A draft with these fields, an id of its own and its lineage; without an earlier verdict, and
+    without people's labels, which are about the text of the source.
 
     Args:
         row: the source line that it is made from, its parent.
@@ -138,7 +140,7 @@ def draft_of(
     parent = own_id(row.visible) or f"{row.source}#{row.line}"
     lineage = {"set": set_name, "seed": seed, "index": index, "parent": parent}
     head = {"id": f"{set_name}-{seed}-{index}"}
-    earlier = verdict_columns(fields)
+    earlier = {*verdict_columns(fields), *ABOUT_LABELS}
     rest = {n: c for n, c in fields.items() if normalise(n) != "id" and n not in earlier}
     return Record(row.source, row.line, {**head, **rest, LINEAGE: lineage}, among=row.among)
 

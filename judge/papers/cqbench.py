@@ -63,7 +63,8 @@ MIDDLE = "neither"
 """The first word of the middle stance."""
 
 _SEVERITY = re.compile(
-    r"\b(?:definitely|probably|very|rather|quite|somewhat|fairly|strongly|completely|at all)\b",
+    r"\b(?:(?<=\w )very much|definitely|probably|very|rather|quite|somewhat|fairly|strongly|"
+    r"completely|at all)\b",
     re.IGNORECASE,
 )
 

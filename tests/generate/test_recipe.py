@@ -81,6 +81,15 @@ def test_what_is_written_goes_through_validate_without_its_lineage_being_shown(
     ]
 
 
+def test_peoples_labels_about_the_source_are_none_of_what_is_written(mails: Typed) -> None:
+    about_mail = {"labels": {"friendly": "no"}, "annotators": {"ann": {"group": "x"}}}
+    line = {"id": "m", "email": "Send it at once!", "country": "PE", "label": "angry", **about_mail}
+    (mails.folder / "mails.jsonl").write_text(json.dumps(line))
+    mails(*GO[:2], "mails.jsonl", *GO[3:], "-o", "kept.jsonl")
+    (kept,) = lines(mails.read("kept.jsonl"))
+    assert kept["label"] == "angry" and not about_mail.keys() & kept.keys()
+
+
 def test_a_resumed_run_makes_nothing_again_and_gives_the_same_bytes(mails: Typed) -> None:
     mails(*GO, "-o", "whole.jsonl")
     files = ("whole.jsonl", "whole.jsonl.discarded.jsonl")

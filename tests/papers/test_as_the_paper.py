@@ -202,6 +202,8 @@ def test_attitudes_with_merged_and_with_two_options_and_with_an_example(typed: T
         ("S5", ["Quite good", "Very good"], "Very good"),
         ("S6", ["Disagree", "Neither"], "Disagree"),
         ("S7", ["Very", "Rather", "Not very", "Not at all"], "Rather"),
+        ("S8", ["Trust", "Do not trust very much", "Do not trust at all"], "Do not trust at all"),
+        ("S9", ["Very much", "Not much", "Not at all"], "Very much"),
     ]
     questions = [{"value": v, "options": o, "gold label": g} for v, o, g in asked]
     typed.write("q.jsonl", [{"id": "s", "story": "Story.", "questions": questions}])
@@ -209,6 +211,7 @@ def test_attitudes_with_merged_and_with_two_options_and_with_an_example(typed: T
     script = [
         {"when": {"contains": "B. not often"}, "reply": reply % "B"},
         {"when": {"contains": "A. should not"}, "reply": reply % "B"},
+        {"when": {"contains": "B. do not trust"}, "reply": reply % "B"},
         {"when": {"contains": "A. Agree\nB. Disagree"}, "reply": reply % "B"},
         *(
             {"when": {"contains": f"A. {first}"}, "reply": reply % "A"}
@@ -226,7 +229,8 @@ def test_attitudes_with_merged_and_with_two_options_and_with_an_example(typed: T
             a["statement"]: (a["judge"]["answer"], a["judge"]["score"]) for a in answers
         }
     assert found["merged"]["S1"] == ("not often", 1) and found["merged"]["S2"] == ("should", 1)
-    assert found["merged"]["S4"] == ("agree", 0)
+    assert found["merged"]["S4"] == ("agree", 0) and found["merged"]["S8"] == ("do not trust", 1)
+    assert found["merged"]["S9"] == ("much", 1)
     assert found["binary"]["S4"] == ("Disagree", 1)
     lost = found["one-shot"].keys() - found["merged"].keys()
     assert lost == {"S5", "S7"}, "one option is left, or an empty one"
