@@ -16,7 +16,7 @@ import orjson
 from judge.errors import UsageError
 from judge.records.base import RESERVED, LabelError, kind_of
 from judge.records.record import Record
-from judge.records.streams import CHUNK, RAW_LIMIT, Input
+from judge.records.streams import CHUNK, RAW_LIMIT, TO_UTF8, Input
 from judge.records.text import form
 
 MAX_DEPTH = 200
@@ -140,7 +140,7 @@ def json_item(source: Input, line: int, data: bytes, where: str) -> Record:
     except LabelError as error:
         problem, field = str(error), error.problem.field
     except UnicodeDecodeError as error:
-        problem = f"not UTF-8: byte 0x{data[error.start]:02x} at byte {error.start + 1}"
+        problem = f"byte {error.start + 1}, 0x{data[error.start]:02x}, is not UTF-8: {TO_UTF8}"
     except json.JSONDecodeError as error:
         problem = f"not JSON: {error.msg.removesuffix(' at')} at {where} {error.pos + 1}"
     except ValueError:

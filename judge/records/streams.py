@@ -25,6 +25,12 @@ CHUNK = 1 << 16
 MAX_RECORD = 4 << 30
 """Bytes of one record at which reading stops: a device or a compression bomb may never end."""
 
+TO_UTF8 = (
+    "iconv -f ENCODING -t UTF-8 FILE > NEW (ENCODING of a Western European file: CP1252, of a "
+    "Japanese one: CP932)"
+)
+"""How to convert a file that is not UTF-8."""
+
 RAW_LIMIT = 2_000
 SAMPLE = 4 * RAW_LIMIT
 """Bytes kept of a record over the limit, enough for RAW_LIMIT characters of UTF-8."""
@@ -134,12 +140,17 @@ def unpacked(stream: io.BufferedReader, name: str, suffix: str) -> Stream:
 
 
 def as_utf8(stream: Stream) -> Stream:
-    """The stream without its byte order mark, recoded to UTF-8 if that says UTF-16 or UTF-32."""
-    head = stream.peek(4)
+    """The stream without its byte order mark, recoded to UTF-8 if that says UTF-16 or UTF-32; or if
+    it has none, but begins with two Latin letters in UTF-16."""
+    head = stream.peek(4)[:4]
     if head.startswith(_UTF8_BOM):
         stream.read(len(_UTF8_BOM))
     for mark, encoding in _OTHER_BOMS.items():
         if head.startswith(mark):
+            return io.BufferedReader(_Chunks(_recoded(stream, encoding)), CHUNK)
+    nul = [byte == 0 for byte in head]
+    for zeros, encoding in (([0, 1, 0, 1], "utf-16-le"), ([1, 0, 1, 0], "utf-16-be")):
+        if nul == zeros:
             return io.BufferedReader(_Chunks(_recoded(stream, encoding)), CHUNK)
     return stream
 

@@ -15,7 +15,7 @@ from xml.etree.ElementTree import ParseError
 
 from judge.errors import UsageError, missing_extra
 from judge.records.record import Record
-from judge.records.streams import CHUNK, SAMPLE, BrokenStreamError, Input
+from judge.records.streams import CHUNK, SAMPLE, TO_UTF8, BrokenStreamError, Input
 from judge.records.values import as_json
 
 # What decoding with "surrogateescape" makes of bytes that are not UTF-8, and nothing else does.
@@ -25,11 +25,7 @@ _UNQUOTED = {"premise", "hypothesis", "us_ratings", "in_ratings"}
 
 _SheetRows: TypeAlias = Iterator[tuple[int, list[Any]]]
 
-_NUL = "holds a NUL byte (if FILE is UTF-16: iconv -f UTF-16LE -t UTF-8 FILE)"
-_NOT_UTF8 = (
-    "is not UTF-8: iconv -f ENCODING -t UTF-8 FILE (ENCODING of a Western European spreadsheet: "
-    "CP1252, of a Japanese one: CP932)"
-)
+_NUL = "holds a NUL byte (if FILE is UTF-16: iconv -f UTF-16LE -t UTF-8 FILE > NEW)"
 _COUNT = re.compile(r"(.*?)([0-9]{1,18})")
 """A name that ends in a number."""
 
@@ -219,7 +215,7 @@ def _fault_of(text: str) -> str | None:
     """Why a text cannot be read, and what to type; None if it can."""
     if "\0" in text:
         return _NUL
-    return _NOT_UTF8 if _FOREIGN.search(text) else None
+    return f"is not UTF-8: {TO_UTF8}" if _FOREIGN.search(text) else None
 
 
 def refuse_header(name: str, columns: Sequence[str], problem: str | None = None) -> None:

@@ -36,7 +36,7 @@ def test_other_line_breaks_inside_text_do_not_split(items: ReadBack) -> None:
         (b'{"a": 1', "not JSON: Expecting ',' delimiter at column 8"),
         (b'{"a": 1} trailing', "Extra data at column 10"),
         (b'{"a": "tab\there"}', "Invalid control character"),
-        (b'{"a": "\xff\xfe"}', "not UTF-8: byte 0xff at byte 8"),
+        (b'{"a": "\xff\xfe"}', "byte 8, 0xff, is not UTF-8: iconv -f ENCODING -t UTF-8 FILE > NEW"),
         (b"[1, 2]", "must be an object, not a list"),
         (b'"text"', "not a text"),
         (b'{"a": 1e999}', "number 1e999 is too large"),

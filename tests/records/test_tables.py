@@ -62,7 +62,7 @@ def test_an_open_quote_takes_no_more_rows_than_the_limit(items: ReadBack) -> Non
     [
         (b"id,story,id", "names a column twice: id"),
         (b"id,caf\xe9", "cannot be read: a cell is not UTF-8: iconv -f ENCODING -t UTF-8 FILE"),
-        ("id,a".encode("utf-16-le"), "holds a NUL byte .*: iconv -f UTF-16LE -t UTF-8 FILE"),
+        ("ид,a".encode("utf-16-le"), "holds a NUL byte .*: iconv -f UTF-16LE -t UTF-8 FILE"),
         (b'id,"open', "header row cannot be read"),
         (b"id,story,,", "several columns have no name: name them, or delete them"),
         (b"id,story\r1,a\r2,b\r", r"a carriage return alone ends no line: .* tr '\\r' '\\n'"),
