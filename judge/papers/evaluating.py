@@ -239,7 +239,8 @@ class Evaluation(Task):
         parameters, clients = self._of_judges() if judged else self._of_model()
         described = {"benchmark": self.benchmark.name, **parameters}
         identities = {client.spec: dict(client.backend.identity()) for client in clients}
-        return RunInfo(self.benchmark.name, described, fingerprint(described, identities))
+        mark = fingerprint(described, identities)
+        return RunInfo(self.benchmark.name, described, mark, identities)
 
     def _of_model(self) -> tuple[dict[str, Any], list[Client]]:
         """Everything that affects the measured model's answers, and its client."""

@@ -237,7 +237,7 @@ def _in_setting(result: MeasuredAnswer, choices: Choices) -> MeasuredAnswer:
 def write_scored(out: Path, benchmark: Benchmark, results: Sequence[MeasuredAnswer]) -> None:
     """Write the results as `judge evaluate` does, over an earlier file; raises as `writing`."""
     described = {"benchmark": benchmark.name, "settings": {"version": __version__}}
-    mark = RunInfo(benchmark.name, described, fingerprint(described, {}))
+    mark = RunInfo(benchmark.name, described, fingerprint(described, {}), {})
     with writing(out, [], overwrite=True) as file:
         file.writelines(line_of(result, mark).text for result in results)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import io
 import json
+import logging
 import os
 import random
 import sys
@@ -31,6 +32,8 @@ from judge.run.output import (
     refuse_replacing,
     refuse_same,
 )
+
+_log = logging.getLogger(__name__)
 
 _TABLES = {".csv": None, ".parquet": "pyarrow", ".xlsx": "openpyxl"}
 """Endings of tables that a run can make from its lines, with the library that each needs."""
@@ -240,19 +243,34 @@ def sampled(
 ) -> Iterator[Record]:
     """Draw `count` items, in input order, spread evenly over the values of the fields `by`.
 
-    Within a stratum every set of items is equally likely. Items without the fields, unreadable ones
-    included, are a stratum of their own. Only `count` items are held: each draws a number, and for
-    each further item the one with the largest number in the largest stratum is dropped.
+    Within a stratum every set of items is equally likely. Items without the fields are a stratum of
+    their own; unreadable ones are drawn only if there are too few others. Only `count` items are
+    held: each draws a number, and for each further item the one with the largest number in the
+    largest stratum is dropped.
 
     Raises:
         UsageError: no item has any of the fields.
     """
-    groups = drawn_evenly(items, count, seed, lambda item: stratum(item.fields, by))
+    unread: list[str] = []
+
+    def group_of(item: Record) -> Hashable:
+        if item.problem is None:
+            return stratum(item.fields, by)
+        unread.append(f"{item.source}:{item.line}: {item.fault}" if not unread else "")
+        return _UNREAD
+
+    groups = drawn_evenly(items, count, seed, group_of)
+    if left := len(unread) - len(groups.get(_UNREAD, (0, ()))[1]):
+        lines = "1 line" if left == 1 else f"{left} lines"
+        _log.warning("judge: the sample leaves out %s that cannot be read (%s)", lines, unread[0])
     there = next((i.fields for part in groups.values() for _, i in part[1] if i.fields), {})
     refuse_absent(groups, by, there)
     members = chain.from_iterable(part for _, part in groups.values())
     yield from (item for _, item in sorted(members, key=itemgetter(0)))
 
+
+_UNREAD = "unreadable"
+"""The group of items that are drawn last."""
 
 Group = TypeVar("Group", bound=Hashable)
 
@@ -277,7 +295,7 @@ def drawn_evenly(
         lots.setdefault(group, random.Random(f"{seed} {group}").random())
         heapq.heappush(groups.setdefault(group, []), (-chance.random(), place, item))
         if place >= count:
-            largest = max(groups, key=lambda name: (len(groups[name]), lots[name]))
+            largest = max(groups, key=lambda of: (of == _UNREAD, len(groups[of]), lots[of]))
             heapq.heappop(groups[largest])
             if not groups[largest]:
                 del groups[largest], lots[largest]

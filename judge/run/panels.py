@@ -54,6 +54,7 @@ class BoundWorkflow(RunInfo):
         own = {r.name: r.keys for r in rubrics if r.name in self.own and not r.tested}
         rankings = rankings_of(rubrics)
         described = {"workflow": self.name, **self.models, "questions": questions}
+        described["identities"] = self.identities
         described |= {"own_rubrics": own} if own else {}
         if self.errors:
             from judge.run.corrected import described_errors
@@ -214,7 +215,9 @@ class Resources:
         identities = {spec: self.models.identity(spec) for spec in sorted(specs)}
         mark = fingerprint({"workflow": workflow.name, **described}, identities)
         errors, own = self._errors(context), self.rubrics.added
-        return BoundWorkflow(workflow.name, described, mark, workflow, context, errors, own)
+        return BoundWorkflow(
+            workflow.name, described, mark, identities, workflow, context, errors, own
+        )
 
     def _described(self, context: Context) -> dict[str, Any]:
         """Models, rubrics and all settings that can change a verdict: the same for all records."""

@@ -250,7 +250,7 @@ def refuse_other(out: Path, line: Line, now: RunInfo) -> None:
 
 
 def _differences(before: Mapping[str, Any], now: RunInfo) -> str:
-    observations: dict[str, Any] = dict.fromkeys(OBSERVED)
+    observations: dict[str, Any] = dict.fromkeys((*OBSERVED, "identities"))
     then, here = flat({**before, **observations}), flat({**now.described, **observations})
     names = {k for k in then.keys() | here.keys() if then.get(k) != here.get(k)}
     # If both runs have a question's words, they tell more than its rubric's digest.
@@ -262,11 +262,19 @@ def _differences(before: Mapping[str, Any], now: RunInfo) -> str:
     names -= {n for n in ("final", "rewrite") if _follows(then, n) and _follows(here, n)}
     if "cheap" in names:
         names -= {name for name in names if name.startswith("cheap_identity.")}
+    known = before.get("identities", {})
+    behind = [
+        f"{key} of {spec} was {_told(known[spec].get(key))}, is {_told(identity.get(key))}"
+        for spec, identity in now.identities.items()
+        for key in sorted({*known.get(spec, {}), *identity})
+        if spec in known and known[spec].get(key) != identity.get(key)
+    ]
     options = _MODELS | ({"judge": "--judge-model"} if "model" in here else {})
-    return "; ".join(
+    named = (
         f"{options.get(name, name)} was {_told(then.get(name))}, is {_told(here.get(name))}"
         for name in sorted(names)
     )
+    return "; ".join((*named, *behind))
 
 
 _MODELS = {

@@ -36,16 +36,18 @@ FOR_PEOPLE = frozenset((Verdict.ABSTAIN, Verdict.UNREADABLE))
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """How lines of one workflow or benchmark are made: its name, models and fingerprint."""
+    """How lines of one workflow or benchmark are made: its name, models and fingerprint; and what
+    is behind each model's name, which is in the fingerprint, too."""
 
     name: str
     models: Mapping[str, Any]
     fingerprint: str
+    identities: Mapping[str, Mapping[str, str]]
 
     @property
     def described(self) -> dict[str, Any]:
         """The form in the description beside OUT and in the summary file."""
-        return dict(self.models)
+        return {**self.models, "identities": self.identities}
 
 
 def fingerprint(described: Mapping[str, Any], identities: Mapping[str, Any]) -> str:

@@ -234,6 +234,18 @@ def test_a_sample_is_spread_over_a_field(typed: Typed) -> None:
     assert b"12 records" in planned.stdout
 
 
+@pytest.mark.parametrize("by", [(), ("--by", "id")])
+def test_a_sample_is_of_records_that_can_be_read(typed: Typed, by: tuple[str, ...]) -> None:
+    """As long as there are enough; what it leaves out is told."""
+    typed.write("many.jsonl", [{**ROW, "id": n} for n in range(4)], "{torn\n" * 9)
+    words = ("validate", "many.jsonl", *NORM, *MAP, *by, "--sample")
+    code, out, told = typed.text(*words, "4")
+    assert code == 0 and {line["judge"]["verdict"] for line in lines(out.encode())} == {"pass"}
+    assert "the sample leaves out 9 lines that cannot be read (many.jsonl:5: not JSON" in told
+    code, out, told = typed.text(*words, "6")
+    assert code == 3 and out.count("{torn") == 2 and "leaves out 7 lines" in told
+
+
 def test_a_field_that_spreads_nothing_is_refused(typed: Typed) -> None:
     typed.write("a.jsonl", [ROW, ROW])
     done = typed("validate", "a.jsonl", *NORM, *MAP, "--sample", "1", "--by", "land")

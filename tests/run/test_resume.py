@@ -236,7 +236,8 @@ def test_another_script_behind_the_same_name_is_refused(room: Room) -> None:
     text = script.read_text()
     try:
         script.write_text(text + "- {p_yes: 0.3}\n")
-        with pytest.raises(UsageError, match="the model behind the name"):
+        what = r"What differs: script of scripted:yes.yaml was '\w+', is '\w+'\. "
+        with pytest.raises(UsageError, match=what):
             room.run(room.out, resume=True)
     finally:
         script.write_text(text)
