@@ -240,6 +240,11 @@ class Backend(ABC):
     def identity(self) -> Mapping[str, str]:
         """What replies depend on: model, server (without secrets), hash of the weights."""
 
+    @classmethod
+    def identity_of(cls, name: str) -> Mapping[str, str] | None:
+        """The identity that a model will have once it is fetched; None if it is not known."""
+        return None
+
     @abstractmethod
     async def complete(self, call: Call, mode: Mode) -> Completion:
         """One reply to one call, or the hidden state of its prompt, neither retried nor cached;

@@ -48,6 +48,16 @@ TAUGHT, RUBRIC = "judge.taught", "judge.rubric"
 """The keys in an adapter's header: the items it was taught by, and the digest of their rubric."""
 
 
+def _identity(file: str, sha256: str, adapter: Path | None) -> dict[str, str]:
+    return {
+        "provider": "local",
+        "model": file,
+        "sha256": sha256,
+        **({"adapter": store.sha256_of(adapter)} if adapter else {}),
+        "engine": f"llama.cpp/xllamacpp {version('xllamacpp')}",
+    }
+
+
 class LocalBackend(InProcess):
     """One GGUF model.
 
@@ -83,14 +93,15 @@ class LocalBackend(InProcess):
 
     def identity(self) -> Mapping[str, str]:
         """File name, SHA-256 of the weights and of the adapter, and the engine's version."""
-        adapter = {"adapter": store.sha256_of(self.adapter)} if self.adapter else {}
-        return {
-            "provider": "local",
-            "model": self.weights.name,
-            "sha256": store.sha256_of(self.weights),
-            **adapter,
-            "engine": f"llama.cpp/xllamacpp {version('xllamacpp')}",
-        }
+        return _identity(self.weights.name, store.sha256_of(self.weights), self.adapter)
+
+    @classmethod
+    def identity_of(cls, name: str) -> Mapping[str, str] | None:
+        base, plus, title = name.partition("+")
+        weights, adapter = store.find(base), store.shipped_adapter(title)
+        if weights is None or (plus and adapter is None) or find_spec("xllamacpp") is None:
+            return None
+        return _identity(weights.path.name, weights.sha256, adapter)
 
     def key_parts(self, call: Call) -> object:
         if not self.decides:

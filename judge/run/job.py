@@ -264,7 +264,7 @@ def sampled(
         lines = "1 line" if left == 1 else f"{left} lines"
         _log.warning("judge: the sample leaves out %s that cannot be read (%s)", lines, unread[0])
     there = next((i.fields for part in groups.values() for _, i in part[1] if i.fields), {})
-    refuse_absent(groups, by, there)
+    refuse_absent([group for group in groups if isinstance(group, tuple)], by, there)
     members = chain.from_iterable(part for _, part in groups.values())
     yield from (item for _, item in sorted(members, key=itemgetter(0)))
 

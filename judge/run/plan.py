@@ -35,6 +35,7 @@ from judge.records.lines import bad_input
 from judge.run.job import Job
 from judge.run.models import Models, backend_of, client_of
 from judge.run.panels import Resources
+from judge.run.profiles import NO_PROFILE
 from judge.run.summary import Summary
 from judge.run.validate import Validation
 from judge.settings import Settings
@@ -360,11 +361,12 @@ class AbsentBackend(Backend):
 
     seeded = False
 
-    def __init__(self, kind: type[Backend], url: str | None) -> None:
-        self.method, self.decides, self._url = kind.method, kind.decides, url
+    def __init__(self, kind: type[Backend], identity: Mapping[str, str]) -> None:
+        self.method, self.decides, self.gives_states = kind.method, kind.decides, kind.gives_states
+        self.in_process, self._identity = kind.in_process, identity
 
     def identity(self) -> Mapping[str, str]:
-        return {"server": self._url} if self._url else {}
+        return self._identity
 
     async def complete(self, call: Call, mode: Mode) -> Completion:
         raise NotImplementedError
@@ -380,11 +382,13 @@ def planned_client(
     try:
         backend = backend_of(spec, settings)
     except UsageError as error:
-        provider = parse_model(spec)[0]
+        provider, name = parse_model(spec)
         server = settings.servers.get(provider)
-        if not (server or provider in _ELSEWHERE) or settings.profile is not None:
+        kind = factory("openai:it" if server else spec, (*settings.servers,))
+        identity = {"server": server.url} if server and server.url else kind.identity_of(name)
+        known = server or provider in _ELSEWHERE or identity is not None
+        if not known or settings.profile not in (None, NO_PROFILE):
             raise
         _log.warning("judge: planned with %s, which is not set up here: %s", spec, error)
-        kind = factory("openai:it" if server else spec)
-        backend = AbsentBackend(kind, server.url if server else None)
+        backend = AbsentBackend(kind, identity or {})
     return client_of(spec, backend, settings, cache, budget)

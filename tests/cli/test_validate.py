@@ -356,6 +356,14 @@ def test_a_plan_needs_neither_key_nor_server_nor_card(
     assert caplog.messages == [told.rstrip()]
 
 
+def test_a_plan_needs_no_weights_either(typed: Typed, monkeypatch: Any) -> None:
+    """Their hash is known, so their profile counts: it asks three questions about relevance."""
+    monkeypatch.setenv("JUDGE_MODELS_DIR", str(typed.folder / "none"))
+    for profile, calls in (((), 18), (("--profile", "none"), 6)):
+        code, out, _ = typed.text("plan", "n.jsonl", "--check", "relevance", *profile)
+        assert code == 0 and f"\nleast:  {calls} calls, " in out and ", 0.0000 USD" in out, out
+
+
 def test_equal_calls_share_a_reply_also_without_a_cache(typed: Typed) -> None:
     typed.write("equal.jsonl", [{"text": "Hello."}] * 3)
     ask = ("--ask", "Is it polite?", "-m", "scripted:yes.yaml", "--no-cache")
