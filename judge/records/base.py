@@ -241,13 +241,14 @@ def holds(fields: Any, path: str) -> bool:
     return True
 
 
-def no_such_field(origin: str, name: str, there: Collection[str]) -> str:
-    """The message that no record has the field `name`, with the nearest of the fields `there`."""
+def no_such_field(origin: str, name: str, there: Collection[str], among: str = "no record") -> str:
+    """The message that no record, or none `among` some, has the field `name`, with the nearest of
+    the fields `there`."""
     near = nearest(name, there)
     hint = f"did you mean {near}?" if near else f"the first has {clip([*there], 300)}"
     if "," in name and {part.strip() for part in name.split(",")} <= {*there}:
         hint = f"give {origin.split()[0]} once for each field"
-    return f"{origin}: no record has this field; {hint}"
+    return f"{origin}: {among} has this field; {hint}"
 
 
 def put(fields: dict[str, Any] | list[Any], path: str, content: object) -> None:

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from judge.errors import UsageError, missing_extra, refuse_outside
 from judge.questions.rubric import Rubric
 from judge.records import Record, from_memory, read
-from judge.records.base import refuse_absent, stratum
+from judge.records.base import NO_CONTENT, no_such_field, stratum
 from judge.records.lines import FINISHED, REDONE
 from judge.run.description import description_file, refuse_foreign_description
 from judge.run.output import (
@@ -123,6 +123,12 @@ class Job:
         if self.sample is not None:
             items = sampled(items, self.sample, self.sample_seed, self.by)
         return islice(items, self.limit)
+
+    @property
+    def part(self) -> str:
+        """The flags that leave records out; "" for the whole input."""
+        flags = (("--sample", self.sample), ("--limit", self.limit))
+        return " ".join(f"{flag} {count}" for flag, count in flags if count is not None)
 
     def may_be_cut(self, read: int) -> bool:
         """Whether the sample or the limit may have hidden records, after this many were read."""
@@ -259,14 +265,25 @@ def sampled(
         unread.append(f"{item.source}:{item.line}: {item.fault}" if not unread else "")
         return _UNREAD
 
-    groups = drawn_evenly(items, count, seed, group_of)
+    groups = drawn_evenly(having(items, by), count, seed, group_of)
     if left := len(unread) - len(groups.get(_UNREAD, (0, ()))[1]):
         lines = "1 line" if left == 1 else f"{left} lines"
         _log.warning("judge: the sample leaves out %s that cannot be read (%s)", lines, unread[0])
-    there = next((i.fields for part in groups.values() for _, i in part[1] if i.fields), {})
-    refuse_absent([group for group in groups if isinstance(group, tuple)], by, there)
     members = chain.from_iterable(part for _, part in groups.values())
     yield from (item for _, item in sorted(members, key=itemgetter(0)))
+
+
+def having(items: Iterable[Record], by: Sequence[str]) -> Iterator[Record]:
+    """Pass the items on; at their end raises UsageError for a field of `by` that none of them has,
+    drawn or not."""
+    absent, first = {*by}, dict[str, Any]()
+    for item in items:
+        first = first or dict(item.fields)
+        absent = {name for name in absent if stratum(item.fields, [name]) == (NO_CONTENT,)}
+        yield item
+    if absent:
+        name = min(absent)
+        raise UsageError(no_such_field(f"--by {name}", name, first))
 
 
 _UNREAD = "unreadable"

@@ -35,6 +35,7 @@ class LookAhead:
         rubrics: the user's own.
         by: the fields by which the summary groups records.
         search: whether to read on until a record can be judged, also if all rubrics name fields.
+        part: the flags that leave records out.
 
     `items`: the records; `first`: the first that can be judged; `shown`: which of its fields are
     shown, if a rubric names none, and `hidden` which are not; `compared`: the message on the fields
@@ -43,8 +44,15 @@ class LookAhead:
     """
 
     def __init__(
-        self, settings: Settings, rubrics: Sequence[Rubric], by: Sequence[str], *, search: bool
+        self,
+        settings: Settings,
+        rubrics: Sequence[Rubric],
+        by: Sequence[str],
+        *,
+        search: bool,
+        part: str = "",
     ) -> None:
+        self._part = part
         self.items: list[Record] = []
         self.first: Record | None = None
         self.shown: str | None = None
@@ -126,21 +134,22 @@ class LookAhead:
         """Raise UsageError if a field is in no record, every record would be skipped, or no
         question is asked; the first two only if all records of the input were read.
         """
+        among = f"none of the records of {self._part}" if self._part else "no record"
         first, whole = self.first, len(self.items) < MAX_LOOK_AHEAD
         readable = next((item.fields for item in self.items if item.fields), None)
         paths = {**self._paths, **{f"--by {name}": name for name in sorted(self._by)}}
         if readable and paths and whole:
-            raise UsageError(no_such_field(*next(iter(paths.items())), readable))
+            raise UsageError(no_such_field(*next(iter(paths.items())), readable, among))
         if first is None:
             if self._problem is not None:
                 raise UsageError(f'add --ask "QUESTION" or --rubric FILE: {self._problem}')
             return
         if whole and (typed := self._absent.keys() & self._flags):
             name = min(typed)
-            raise UsageError(no_field(self._absent[name], name, first, self._columns))
+            raise UsageError(no_field(self._absent[name], name, first, self._columns, among))
         if not self._askable and whole:
             for name, origin in self._absent.items():
-                raise UsageError(no_field(origin, name, first, self._columns))
+                raise UsageError(no_field(origin, name, first, self._columns, among))
             raise UsageError(f"every record would be skipped: {self._reason}")
 
 
@@ -151,14 +160,16 @@ def _fields_of_flags(settings: Settings) -> dict[str, str]:
     return {name: f"--test {name}" for name in tested} | {name: f"--on {name}" for name in shown}
 
 
-def no_field(origin: str, name: str, first: Record, columns: Mapping[str, str]) -> str:
+def no_field(
+    origin: str, name: str, first: Record, columns: Mapping[str, str], among: str = "no record"
+) -> str:
     """The message that no record has a field: --id or --map may have renamed it; for a ready-made
     rubric it suggests --map."""
     for new, column in columns.items():
         if column == name:
             flag = flag_of(new, column)
             return f"{origin}: with {flag} the field is {new}: name that, or leave {flag} out"
-    message = no_such_field(origin, name, [*first.texts])
+    message = no_such_field(origin, name, [*first.texts], among)
     of_ready = origin.removeprefix("rubric ").partition(":")[0] in ready_made()
     return f"{message} (--map {name}=COLUMN names yours)" if of_ready else message
 

@@ -73,7 +73,9 @@ class Validation(Task):
         self._default_kind = RECORD if checks.own else None
         self._search = not (self.kind or self._default_kind)
         rubrics = [checks.by_name[name] for name in checks.own]
-        self.ahead = LookAhead(resources.settings, rubrics, job.by, search=self._search)
+        # A sample is drawn by fields that some record has; those drawn may lack them.
+        by = () if job.sample is not None else job.by
+        self.ahead = LookAhead(resources.settings, rubrics, by, search=self._search, part=job.part)
         self._unseen = self.ahead.origins
         self._first: Record | None = None
         self._noted: set[str] = set()

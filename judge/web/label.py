@@ -15,11 +15,11 @@ from judge.digest import digest
 from judge.errors import UsageError
 from judge.questions.rubric import Rubric
 from judge.records import RECORD, Record, mapped
-from judge.records.base import clip, own_fields, refuse_absent, stratum
+from judge.records.base import clip, own_fields, stratum
 from judge.records.lines import Line
 from judge.report.sheet import Questionnaire, rubrics_asked
 from judge.run.description import RunDescriptions
-from judge.run.job import Job, drawn_evenly
+from judge.run.job import Job, drawn_evenly, having
 from judge.run.output import input_path, refuse_nameless, refuse_same
 from judge.settings import Settings, flag
 from judge.web.answers import AnswerFile, Place
@@ -193,15 +193,13 @@ def _drawn(job: Job, checks: Collection[str]) -> Iterable[tuple[Record, float | 
     drawn from several strata, else None."""
     if job.sample is None:
         return [(item, None) for item in job.items()]
-    items = replace(job, sample=None, limit=None).items()
+    items = having(replace(job, sample=None, limit=None).items(), job.by)
     groups = drawn_evenly(
         items,
         job.sample,
         job.sample_seed,
         lambda item: (_of_judge(item, checks), stratum(item.fields, job.by)),
     )
-    first = next((i.fields for _, part in groups.values() for _, i in part if i.fields), {})
-    refuse_absent([by for _, by in groups], job.by, first)
     drawn = [
         (place, item, size / len(part) if len(groups) > 1 else None)
         for size, part in groups.values()

@@ -259,7 +259,11 @@ def test_a_field_that_spreads_nothing_is_refused(typed: Typed) -> None:
 def test_the_first_record_may_lack_the_field(typed: Typed) -> None:
     typed.write("many.jsonl", [ROW, {**ROW, "id": 2}, {**ROW, "id": 3, "land": "Peru"}])
     assert len(countries(typed, *MAP, "--by", "land")) == 3
-    assert len(countries(typed, *MAP, "--sample", "2", "--by", "land")) == 2
+    # Also if no drawn record has it. A part of the records tells nothing of the others.
+    for seed in "012":
+        assert len(countries(typed, *MAP, "--sample", "1", "--by", "land", "--seed", seed)) == 1
+    done = typed("validate", "many.jsonl", *NORM, *MAP, "--limit", "1", "--by", "land")
+    assert b"--by land: none of the records of --limit 1 has this field" in done.stderr
 
 
 def test_two_fields_of_one_name_are_no_value(typed: Typed) -> None:
