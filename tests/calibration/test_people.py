@@ -259,6 +259,13 @@ def test_kappas_of_classes_over_three_ratings_leave_out_questions_with_fewer() -
     assert (found.value, found.n, found.of) == (alone.value, 3, 4)
 
 
+def test_kappas_of_many_classes_are_those_over_so_many_ratings_alone() -> None:
+    items = [item(f"i{n}", dict.fromkeys("abc", f"t{n}")) for n in range(13)]
+    assert not one_check(items).checks[0].overall.class_kappas
+    over_three = one_check(items, majority=Majority(raters=3)).checks[0].overall.class_kappas
+    assert over_three["t0"].value == 1.0
+
+
 def test_an_answer_may_have_the_name_of_the_kappa_over_all_classes() -> None:
     items = [item("a", {"1": ALL_CLASSES, "2": ALL_CLASSES}), item("b", {"1": "no", "2": "no"})]
     kappas = one_check(items).checks[0].overall.class_kappas

@@ -274,9 +274,11 @@ def test_lines_that_are_not_named_are_counted_behind_those_that_are(typed: Typed
 
 
 def test_many_lines_without_a_column_are_named_once(typed: Typed) -> None:
-    (typed.folder / "t.csv").write_text("item,ann\n" + "".join(f"i{n},yes\n" for n in range(300)))
-    _, _, told = typed.text("agreement", "t.csv", "--label-column", "ann,boo")
-    assert "300 lines could not be read, the first: line 2" in told and told.count("boo") == 1
+    for count, lines in ((1, "1 line"), (2, "2 lines"), (300, "300 lines")):
+        rows = "".join(f"i{n},yes\n" for n in range(count))
+        (typed.folder / "t.csv").write_text(f"item,ann\n{rows}")
+        _, _, told = typed.text("agreement", "t.csv", "--label-column", "ann,boo")
+        assert f"{lines} could not be read, the first: line 2" in told and told.count("boo") == 1
 
 
 def test_forty_answers_are_shown_and_all_of_them_where_they_are_asked_for(typed: Typed) -> None:

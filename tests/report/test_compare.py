@@ -343,6 +343,7 @@ def test_three_runs_are_columns_over_the_items_that_all_have_scored(tmp_path: Pa
             "line 2: is of workflow norm, earlier lines are of benchmark normad",
         ),
         (scores(1), [answer("n0", 7)], "line 1: not an answer: id"),
+        (scores(1), [answer("n0", 1, outcome="odd")], "line 1: not an answer: id"),
     ],
 )
 def test_runs_that_cannot_be_compared(
