@@ -34,8 +34,9 @@ _WINDOWS = os.name == "nt"
 
 _GAP = 2
 """Blanks between two columns."""
-_MAX_WORD = 40
-"""Width of a word in a table; a longer one, such as an address, is cut off."""
+_MAX_WORD, _LEAST_WORD = 40, 8
+"""Width of a word in a table; a longer one, such as an address, is cut off. Labels are cut off
+further, at most to the least, where they leave no room for figures."""
 _NUMBER = re.compile(r"[-+<]?[\d.]|–|$")
 """How the cells of a column of numbers begin."""
 
@@ -163,20 +164,20 @@ def print_table(
     Returns:
         The number of columns in pieces that were not printed.
     """
-    from rich.cells import cell_len
     from rich.console import Console
 
-    columns: list[_Column] = []
-    for number, (head, *cells) in enumerate(zip(heads, *rows, strict=True)):
-        is_label_or_total = number < labels or head in totals
-        if not is_label_or_total and rows and {"", "0"}.issuperset(cells):
-            continue
-        head, *cells = map(_plain, (head, *cells))
-        is_text = number < labels or not all(map(_NUMBER.match, cells))
-        unbroken = [*head.split(), *(" ".join(cells).split() if is_text else cells)]
-        least, largest = (max(map(cell_len, texts)) for texts in (unbroken, (head, *cells)))
-        columns.append(_Column(head, cells, is_text, least, largest))
     console = Console(stderr=err, width=width(err=err))
+    kept = [
+        column
+        for number, column in enumerate(zip(heads, *rows, strict=True))
+        if number < labels or column[0] in totals or not {"", "0"} >= {*column[1:]} or not rows
+    ]
+    columns = [_column(texts, number < labels) for number, texts in enumerate(kept)]
+    widest = max((each.least + _GAP for each in columns[labels:]), default=0)
+    for most in range(_MAX_WORD, _LEAST_WORD - 1, -1):  # Labels leave room for each figure.
+        columns[:labels] = [_column(texts, True, most) for texts in kept[:labels]]
+        if sum(each.least + _GAP for each in columns[:labels]) - _GAP + widest <= console.width:
+            break
     pieces = [columns[:labels]]
     for column in columns[labels:]:
         least = sum(each.least + _GAP for each in (*pieces[-1], column)) - _GAP
@@ -203,6 +204,17 @@ class _Column(NamedTuple):
     largest: int
 
 
+def _column(texts: Sequence[str], is_label: bool, most: int = _MAX_WORD) -> _Column:
+    """The column with this head and these cells, with words of at most this width."""
+    from rich.cells import cell_len
+
+    head, *cells = (_plain(text, most) for text in texts)
+    is_text = is_label or not all(map(_NUMBER.match, cells))
+    unbroken = [*head.split(), *(" ".join(cells).split() if is_text else cells)]
+    least, largest = (max(map(cell_len, several)) for several in (unbroken, (head, *cells)))
+    return _Column(head, cells, is_text, least, largest)
+
+
 def _table(columns: Sequence[_Column], width: int) -> Table:
     """The table, its widest columns narrowed until it fits, none below its longest word: rich would
     narrow all columns alike, and break words."""
@@ -227,10 +239,14 @@ def _table(columns: Sequence[_Column], width: int) -> Table:
     return table
 
 
-def _plain(cell: str) -> str:
-    """A cell on one line, safe for the terminal, with words of bounded length."""
-    words = printable(cell).split()
-    return " ".join(w if len(w) <= _MAX_WORD else f"{w[: _MAX_WORD - 1]}…" for w in words)
+def _plain(cell: str, most: int) -> str:
+    """A cell on one line, safe for the terminal, with words of at most this width."""
+    from rich.cells import cell_len, set_cell_size
+
+    def cut(word: str) -> str:
+        return word if cell_len(word) <= most else f"{set_cell_size(word, most - 1).rstrip()}…"
+
+    return " ".join(map(cut, printable(cell).split()))
 
 
 class Tables:

@@ -64,6 +64,17 @@ def test_columns_that_have_no_room_come_below_with_their_labels(
     ]
 
 
+def test_labels_are_cut_off_further_where_figures_have_no_room(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    rows = [(f"{'check' * 9} 礼儀", f"lab:{'模型' * 20}", "passes 6 of 10 (60.0%)", "123")]
+    print_table(("check", "judge", "votes", "of"), rows, labels=2)
+    out = capsys.readouterr().out
+    assert all(cell_len(line) <= 80 for line in out.splitlines())
+    assert all(word in out for word in ("checkcheck", "礼儀", "lab:模型模型", "…", "123"))
+    assert all(word in out.split() for word in ("passes", "(60.0%)")), "figures are whole"
+
+
 @pytest.mark.parametrize("every", [False, True])
 def test_the_headline_comes_first_and_all_else_on_demand(
     capsys: pytest.CaptureFixture[str], every: bool
