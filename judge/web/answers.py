@@ -92,7 +92,17 @@ class AnswerFile:
 
     def refresh(self) -> None:
         """Read the whole lines appended since the last call; if the file is shorter or gone, read
-        it from the start."""
+        it from the start.
+
+        Raises:
+            JudgeError: the file cannot be read.
+        """
+        try:
+            self._refresh()
+        except OSError as error:
+            raise unwritable(f"{self.path} cannot be read", error) from error
+
+    def _refresh(self) -> None:
         size = self.path.stat().st_size if self.path.exists() else 0
         if size < self._end:
             self.given, self._records, self._end = {self.annotator: {}}, {}, 0

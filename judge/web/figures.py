@@ -33,28 +33,38 @@ def half_width(labels: float) -> float:
 
 
 def progress(session: Session) -> str:
-    """How many questions are answered, and the intervals of a check's labels now and at the end."""
-    done, of, own = session.answered, len(session.questions), session.answers.own
-    told = f"{done} of {of} answered"
-    checks = len({place.check for place in session.places})
-    asked = [*zip(session.places, session.questions, strict=True)]
-    # An answer that is not one of the question's, such as "unsure", is not a label.
-    weights = [
+    """How many questions are answered, and the intervals of each check's labels now and at the end;
+    checks that have the same are not named."""
+    told = f"{session.answered} of {len(session.questions)} answered"
+    checks = dict.fromkeys(place.check for place in session.places)
+    widths = {name: _widths(session, name) for name in checks} if session.blind else {}
+    if len({*widths.values()}) == 1:
+        widths = {"": next(iter(widths.values()))}
+    parts = [f"{f'{name}: ' * bool(name)}{width}" for name, width in widths.items() if width]
+    usual = f" (if it agrees {USUAL:.0%} of the time)" if parts else ""
+    return "; ".join([told, *parts]) + usual
+
+
+def _widths(session: Session, check: str) -> str:
+    """How precisely the labels of a check measure a judge, now and at the end; empty without any.
+
+    An answer that is not one of the question's, such as "unsure", is not a label.
+    """
+    own = session.answers.own
+    pairs = zip(session.places, session.questions, strict=True)
+    asked = [(place, question) for place, question in pairs if place.check == check]
+    labels = [
         q.weight or 1.0
         for place, q in asked
         if place in own and spelt_as(own[place].answer, q.rubric.answers)
     ]
     coming = [q.weight or 1.0 for place, q in asked if place not in own]
-    labels, all_labels = len(weights) // checks, len(weights + coming) // checks
-    if session.blind and labels:
-        now = half_width(labels * effective_size(weights) / len(weights))
-        weights += coming
-        end = half_width(all_labels * effective_size(weights) / len(weights))
-        told += f"; {labels} label{'' if labels == 1 else 's'} measure{'s' if labels == 1 else ''}"
-        told += f" a judge's agreement to ± {100 * now:.0f} points"
-        told += f", all {all_labels} to ± {100 * end:.0f}" if done < of else ""
-        told += f" (if it agrees {USUAL:.0%} of the time)"
-    return told
+    if not labels:
+        return ""
+    now, end = (100 * half_width(effective_size(some)) for some in (labels, labels + coming))
+    told = f"{len(labels)} label{'' if len(labels) == 1 else 's'} measure"
+    told += f"{'s' if len(labels) == 1 else ''} a judge's agreement to ± {now:.0f} points"
+    return told + (f", all {len(labels + coming)} to ± {end:.0f}" if coming else "")
 
 
 _KAPPAS = ("weighted", "cohen", "fleiss")

@@ -103,7 +103,12 @@ class _Page:
         try:
             if (refusal := self._refusal(request)) is not None:
                 raise web.HTTPForbidden(text=refusal)
-            response = await handler(request)
+            try:
+                response = await handler(request)
+            except UsageError as error:
+                raise web.HTTPBadRequest(text=str(error)) from error
+            except JudgeError as error:  # The file of answers cannot be read or written.
+                raise web.HTTPInsufficientStorage(text=str(error)) from error
         except web.HTTPException as error:
             error.headers.update(_HEADERS)
             raise
@@ -159,13 +164,8 @@ class _Page:
         return self._rendered("end.html", ended=True)
 
     def _changed(self, change: Callable[[], None]) -> web.Response:
-        try:
-            self.session.refresh()
-            change()
-        except UsageError as error:
-            raise web.HTTPBadRequest(text=str(error)) from error
-        except JudgeError as error:
-            raise web.HTTPInsufficientStorage(text=str(error)) from error
+        self.session.refresh()
+        change()
         return self._rendered("question.html")
 
     # ------------------------------------------------------------ what is shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable
 from errno import EADDRNOTAVAIL
 from socket import gaierror
@@ -52,9 +53,12 @@ async def run_app(
         try:
             await web.TCPSite(runner, host, port).start()
         except OSError as error:
-            unknown = isinstance(error, gaierror) or error.errno == EADDRNOTAVAIL
+            nameless = isinstance(error, gaierror)
+            unknown = nameless or error.errno == EADDRNOTAVAIL
             place = f"--host {host}" if unknown else f"--port {port}"
-            raise UsageError(f"{place}: {error.strerror}; name another") from error
+            # asyncio's own words repeat the address.
+            reason = error.strerror if nameless else os.strerror(error.errno or 0)
+            raise UsageError(f"{place}: {reason}; name another") from error
         with interrupts(stop):
             ready(runner.addresses[0][1])
             await end.wait()

@@ -53,6 +53,13 @@ class PageQuestion:
         return Place(label_key(self.fields), self.rubric.name, self.question.number)
 
     @property
+    def called(self) -> str:
+        """The record's name, and the entry that the question is about, if it is about one."""
+        record = self.question.record
+        entry = record.entry(self.rubric.each, self.question.number)
+        return record.called if entry is None else f"{record.called}: {entry}"
+
+    @property
     def texts(self) -> dict[str, str]:
         """The texts of the record that a judge is shown, by title."""
         texts = self.question.record.texts

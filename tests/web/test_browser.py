@@ -99,6 +99,24 @@ def test_two_people_label_by_keyboard_through_a_kill(pages: Pages, browser: Any)
     assert final["accuracy"]["value"] == 1 and final["accuracy"]["n"] == 19
 
 
+def test_a_double_click_answers_once_and_keys_work_on_other_keyboards(
+    pages: Pages, browser: Any
+) -> None:
+    pages.write("mails.jsonl", MAILS[:4])
+    faults: list[str] = []
+    page = opened(browser, pages.start("label", "mails.jsonl", *ASK, "-o", "l.jsonl")[1], faults)
+    box = page.get_by_role("button", name="yes").bounding_box()
+    for count in (1, 2):
+        page.mouse.click(box["x"] + 9, box["y"] + 9, click_count=count)
+        page.wait_for_selector("text=1 of 4 answered")
+    arabic, french = {"key": "غ", "code": "KeyY"}, {"key": "é", "code": "Digit2"}
+    for number, keys in enumerate((arabic, french), 2):
+        page.evaluate("keys => document.dispatchEvent(new KeyboardEvent('keydown', keys))", keys)
+        page.wait_for_selector(f"text={number} of 4 answered")
+    given = [[*line["labels"]["question"].values()] for line in pages.lines("l.jsonl")]
+    assert given == [["yes"], ["yes"], ["no"]] and not faults
+
+
 def test_a_review_turns_an_abstention_into_a_persons_pass(pages: Pages, browser: Any) -> None:
     pages.write("mails.jsonl", MAILS[:2])
     script(pages, "a.yaml", "A kind word.", "yes", quote="Dear Ann")

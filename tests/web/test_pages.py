@@ -93,6 +93,12 @@ def test_only_the_page_itself_is_answered(pages: Pages) -> None:
     assert b"0 of 1 answered" in page and b"Dear Ann" in page, "the page shows what the file has"
     assert asked(address, "answer", body, **own)[0] == 200
     assert len(pages.lines("labels.jsonl")) == 1
+    (pages.folder / "labels.jsonl").rename(pages.folder / "kept.jsonl")
+    (pages.folder / "labels.jsonl").mkdir()
+    for status, _, told in (asked(address), asked(address, "answer", body, **own)):
+        assert status == 507 and b"labels.jsonl cannot be read: Is a directory" in told
+    taken = pages("label", "mails.jsonl", *ASK, "-o", "kept.jsonl", "--port", host.split(":")[1])
+    assert f"--port {host.split(':')[1]}: Address already in use; name another" in taken.stderr
 
 
 @pytest.mark.slow
@@ -280,6 +286,26 @@ def test_an_unsure_answer_is_no_label(tmp_path: Path) -> None:
     told = progress(session)
     assert told.startswith("4 of 6 answered; 3 labels measure a judge's agreement to ± ")
     assert f"± {100 * half_width(3):.0f} points, all 5 to ± {100 * half_width(5):.0f} (" in told
+
+
+def test_the_labels_of_each_check_measure_its_judge_alone(tmp_path: Path) -> None:
+    """Of one check two questions are asked, of the other four."""
+    fields = [{"id": f"m{n}", "text": "Hello."} for n in range(4)]
+    questions = [
+        PageQuestion(PersonQuestion(Record("", n, one), rubric, 0, rubric.question), one)
+        for name, count in (("polite", 2), ("short", 4))
+        for rubric in [Rubric.from_dict({"name": name, "question": f"Is it {name}?"})]
+        for n, one in enumerate(fields[:count])
+    ]
+    session = Session(questions, AnswerFile(tmp_path / "l.jsonl", "ann"), "Label")
+    for number in range(3):
+        session.answer(number, 0, "")
+    one, two, four = (f"± {100 * half_width(n):.0f}" for n in (1, 2, 4))
+    assert progress(session) == (
+        f"3 of 6 answered; polite: 2 labels measure a judge's agreement to {two} points; short: 1 "
+        f"label measures a judge's agreement to {one} points, all 4 to {four} (if it agrees 90% of "
+        "the time)"
+    )
 
 
 def test_the_agreement_on_the_page_is_that_of_judge_agreement(tmp_path: Path) -> None:
@@ -556,6 +582,10 @@ def test_a_review_asks_about_open_entries_alone(pages: Pages) -> None:
     run += ("-m", "scripted:j.yaml", "--abstain-margin", "0.1", "-o", "o.jsonl")
     done = pages(*run)
     assert done.returncode == 0, done.stderr
+    _, address = pages.start("label", "o.jsonl", "--rubric", "./says.yaml", "-o", "labels.jsonl")
+    own = {"Origin": address[: address.index("/", 8)], "Content_Type": "application/json"}
+    page = asked(address, "answer", b'{"question": 0, "answer": 1, "why": ""}', **own)[2]
+    assert page.count(b'<bdi lang="">r: zebra</bdi>') == 2, "the latest answer and difference"
     for left, value in ((2, "quartz"), (1, "fjord")):
         process, address = pages.start("review", "o.jsonl", "--failed", "--annotator", "ann")
         own = {"Origin": address[: address.index("/", 8)], "Content_Type": "application/json"}
