@@ -15,7 +15,7 @@ from judge.records.kinds import normalise
 from judge.records.lines import Line
 from judge.records.text import shown
 from judge.report.text import changes
-from judge.verdict import Answer, Check
+from judge.verdict import Answer, Check, Verdict
 from judge.voting import Opinion
 
 LARGEST = 400_000
@@ -31,8 +31,8 @@ TextKey = tuple[str, str]
 """A text of the record: `now` or `before` (it was rewritten), and the name of its field."""
 
 Piece = tuple[str, str, list[int]]
-"""A piece of a text, its tone (`for` or `against` what was wanted, `against` where quotes of both
-overlap, empty without a quote), and the numbers of the quotes that end with it."""
+"""A piece of a text, its tone (`against` what was wanted, or `for`; `against` where both overlap,
+empty without a quote), and the numbers of the quotes that end with it."""
 
 
 @dataclass(slots=True)
@@ -66,7 +66,7 @@ class Quotes:
         mark = self._by_quote[quote]
         if isinstance(mark, str):
             return None, mark
-        if finding.verdict != "pass":
+        if finding.verdict not in (Verdict.PASS, Verdict.ANSWERED):
             mark.tone = "against"
         return mark.number, None
 

@@ -33,7 +33,8 @@ function join(entries) {
     item.entries.push(entry);
   }
   for (const item of byKey.values()) {
-    const told = runs.map((_, run) => item.runs[run] && [item.runs[run].judge.verdict, ...namedAnswers(item.runs[run])]);
+    const shared = item.entries.map((entry) => [...entry.checks.keys()]).reduce((one, other) => one.filter((name) => other.includes(name)));
+    const told = runs.map((_, run) => item.runs[run] && [item.runs[run].judge.verdict, ...shared.map((name) => item.runs[run].checks.get(name)).map((check) => [check.verdict, check.answer])]);
     item.differs = new Set(told.map((one) => JSON.stringify(one))).size > 1;
     item.rank = Math.min(...item.entries.map((entry) => verdicts.indexOf(entry.judge.verdict)));
   }
@@ -221,7 +222,7 @@ function put(place) {
 function drawRow(item, place) {
   const [first] = item.entries;
   const reason = item.entries.map((entry) => entry.judge.reason).find(Boolean);
-  const values = valuesOf(first, form.elements.check.value);
+  const scored = checksOf(first, form.elements.check.value).filter((check) => (check.score ?? check.probability) !== undefined);
   const texts = fieldsOf(first).map((field) => plain(field[1]));
   const link = make(
     "a",
@@ -229,7 +230,7 @@ function drawRow(item, place) {
     make("span", "verdicts", runs.map((letter, run) => verdictOf(item, letter, run))),
     make("span", "id", own("bdi", "", cut(first.id, 80))),
     make("span", "snippet", own("bdi", "", cut(reason || texts[0] || "", 240))),
-    make("span", "figure", ONLY.person[1](item) ? "person" : values.length === 1 && Number(values[0].toFixed(3))),
+    make("span", "figure", ONLY.person[1](item) ? "person" : scored.length === 1 && (scored[0].score === undefined ? probability(scored[0].probability) : Number(scored[0].score.toFixed(3)))),
   );
   link.href = address(item.number);
   const row = make("div", "place", link);

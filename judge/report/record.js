@@ -124,6 +124,7 @@ function drawCheck(check, at, open) {
   const about = [
     check.by !== "loop" && check.by,
     check.round > 1 && `round ${check.round}`,
+    check.answer !== undefined && make("span", "", "answer ", own("bdi", "", cut(check.answer))),
     check.score !== undefined && `score ${Number(check.score.toFixed(3))}`,
     check.probability !== undefined && `P(pass) ${probability(check.probability)}`,
     votes.length > 0 && `${several(votes.length, "vote")}: ${tally}`,
@@ -131,7 +132,7 @@ function drawCheck(check, at, open) {
   const element = make(
     "details",
     "check",
-    make("summary", "", badge(check.verdict), " ", own("bdi", "name", check.check), " ", make("span", "quiet", about.join(" · "))),
+    make("summary", "", badge(check.verdict), " ", own("bdi", "name", check.check), " ", make("span", "quiet", about.flatMap((one, place) => (place ? [" · ", one] : [one])))),
     check.reason && own("p", "why", check.reason),
     (check.evidence || []).map((one) => drawFinding(one, check.verdict, at)),
     votes.map((vote) => drawVote(vote, at)),

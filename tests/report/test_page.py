@@ -210,6 +210,13 @@ def test_quotes_are_marked_where_they_stand() -> None:
     assert dict(entry["quotes"]) == notes
 
 
+def test_the_quote_of_an_answer_that_neither_passes_nor_fails_speaks_against_nothing() -> None:
+    finding = {"verdict": "answered", "answer": "cold", "quote": "He laughed."}
+    made = check("tone", "answered", answer="cold", evidence=[finding])
+    texts = texts_of(record("answered", made, story="He laughed."))
+    assert texts["story"] == [["He laughed.", "for", [1]]]
+
+
 def test_chats_and_lists_are_shown_as_judges_see_them_and_quotes_are_marked_there() -> None:
     chat = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Be quick."}]
     quotes = [{"verdict": "fail", "quote": quote} for quote in ("Be quick", "b: c", "Bo")]

@@ -268,6 +268,25 @@ def test_answers_that_only_count_are_on_the_rows_and_tell_runs_apart(shown: Open
     ]
     assert ["".join(row.split()) for row in rows] == ["AwarmBrude", "AwarmBwarm", "AcoldBcold"]
     assert "runs differ" in shown.tab.inner_text("[name=only]")
+    shown.tab.locator(".row").first.click()
+    assert "answered tone answer warm · 1 vote" in shown.opened()
+    assert not shown.faults
+
+
+def test_runs_differ_in_a_check_beside_another_that_fails(shown: OpenPage) -> None:
+    """A check that only one of them made is none in which they differ."""
+
+    def run(*polite: tuple[str, float], more: str) -> list[Any]:
+        two = [[check("polite", v, probability=p), check(more, "fail")] for v, p in polite]
+        return [record("fail", *checks, id=f"m{n}") for n, checks in enumerate(two)]
+
+    shown.show(
+        run(("fail", 0.1), ("fail", 0.00001), more="short"),
+        run(("fail", 0.2), ("pass", 0.99999), more="kind"),
+        view="#only=differ",
+    )
+    assert shown.names == ["m1"] and shown.told == "1 of 2 records"
+    assert shown.tab.inner_text(".row .figure") == "<0.001", "never rounded to 0"
     assert not shown.faults
 
 
