@@ -65,7 +65,7 @@ def print_results(
             labels=len(table.heads),
             totals=_COUNTS,
         )
-    printer.end(*cut)
+    printer.end(*dict.fromkeys(cut))
 
 
 _COUNTS = ("asked", "pairs")

@@ -352,8 +352,9 @@ def _unwrapped(quote: str) -> str:
 
 def _with_marks(quote: str, quote_words: _Words, text: str, start: int, end: int) -> Span:
     """The span from `start` to `end`, extended by the marks around it that the quote also has."""
-    before = fold(quote[: quote_words.starts[0]]).lstrip("\"' ")[::-1]
-    behind = fold(quote[quote_words.ends[-1] :]).rstrip("\"' ")
+    first, last = quote[: quote_words.starts[0]], quote[quote_words.ends[-1] :]
+    before = "".join(map(_mark, first)).lstrip("\"'")[::-1]
+    behind = "".join(map(_mark, last)).rstrip("\"'")
     start -= _alike(before, text[max(0, start - len(before)) : start][::-1])
     return Span(start, end + _alike(behind, text[end : end + len(behind)]))
 
@@ -362,11 +363,16 @@ def _alike(marks: str, text: str) -> int:
     """How many characters at the beginning of the text match these marks, in order."""
     count = 0
     for char in text:
-        sign = fold(char)
+        sign = _mark(char)
         if not sign or not marks.startswith(sign):
             break
-        marks, count = marks[len(sign) :].lstrip(), count + 1
+        marks, count = marks[len(sign) :], count + 1
     return count
+
+
+def _mark(char: str) -> str:
+    """The normal form of a mark, also of one that is not compared, such as a danda or ¿."""
+    return fold(char) or (char if category(char)[0] == "P" else "")
 
 
 EVIDENCE_WORDS = 3

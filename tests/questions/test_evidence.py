@@ -48,6 +48,12 @@ def test_marks_dashes_and_blanks_may_differ(quote: str, stands: str) -> None:
     assert words(quote) == stands
 
 
+@pytest.mark.parametrize("quote", ["कल उत्तर दें।", "کل آئیں گے؟", "¿Viene usted mañana?"])
+def test_a_quote_keeps_the_marks_of_every_script(quote: str) -> None:
+    assert words(quote, f"A. \u00ab{quote}\u00bb B.") == quote
+    assert words(f"\u00ab{quote}\u00bb", f"A. \u00ab{quote}\u00bb B.") == quote
+
+
 @pytest.mark.parametrize(
     ("quote", "text"),
     [
