@@ -50,6 +50,8 @@ def test_the_table_in_pieces_of_80_columns(typed: Typed) -> None:
     headline = typed.text("compare", "a.jsonl", "b.jsonl")[1]
     assert row(headline, "country")[1:5] == ["7", "8", "0.14", "0.86"]
     assert "the intervals of A, B\n" in headline
+    by = " ".join(typed.text("compare", "a.jsonl", "b.jsonl", "--by", "condition")[1].split())
+    assert by.count("the intervals of A, B") == 1, "of both tables"
     code, out, told = typed.text("compare", "a.jsonl", "b.jsonl", "--all")
     assert code == 0 and "…" not in out and "\x1b[" not in out
     assert "11 items in all runs; 12 in A, 11 in B" in out
