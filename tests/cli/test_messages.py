@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -187,3 +188,18 @@ def test_a_system_without_room_for_temporary_files_is_told(
             tempfile.gettempdir()
     told = str(_of_system(found.value))
     assert told.endswith("in ['/nowhere']: make room there, or name a folder in TMPDIR")
+
+
+@pytest.mark.parametrize(
+    ("error", "resource"),
+    [
+        (OSError(errno.EMFILE, "Too many open files"), "open files (ulimit -n)"),
+        (RuntimeError("can't start new thread"), "threads (ulimit -u)"),
+        (MemoryError(), "memory"),
+        (RuntimeError("dictionary changed size"), None),
+        (ValueError("start new thread"), None),
+    ],
+)
+def test_a_limit_of_the_system_is_named(error: Exception, resource: str | None) -> None:
+    message = f"the system gives this process no more {resource}; --resume continues"
+    assert str(_of_system(error)) == str(message if resource else None)
