@@ -178,6 +178,7 @@ def test_of_many_options_each_has_its_share_of_its_groups(
     [
         ({"mail": "Dear Ann"}, {"type": "noul"}, "email"),
         (None, {"type": "noul"}, "state"),
+        ({"email": "Dear Ann", "id": [1]}, {"type": "noul"}, "'id' must be a text or a number"),
         (POLITE, {"type": "boolean"}, "type"),
         (POLITE, {"type": "score", "criteria": [{"half": "\ud800"}, "b"]}, "Unicode"),
     ],

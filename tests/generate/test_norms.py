@@ -193,7 +193,7 @@ def test_nine_drafts_a_line_and_a_neutral_norm_from_another_cluster(typed: Typed
 def test_a_line_that_is_none_of_norms_is_told_and_loses_nothing(
     typed: Typed, line: dict[str, Any], told: str
 ) -> None:
-    typed.write("atlas.jsonl", [line, norm_line("peru", "eating", drafts={"yes": 1})])
+    typed.write("atlas.jsonl", [line, norm_line("peru", "eating", drafts={"yes": 1, "no": 0})])
     model = typed.script("writer.yaml", sound())
     code, _, err = typed.text("generate", "norms", "atlas.jsonl", "-m", model, "-o", "n.jsonl")
     assert code == 3 and told in err

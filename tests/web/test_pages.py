@@ -492,6 +492,7 @@ def test_a_judge_is_compared_by_its_answer_to_the_same_question(
         )
         (question,) = shown[-1].questions
         assert (question.agrees("yes"), question.agrees("no")) == agrees
+        assert question.agrees("unsure") is None
         notes = ["question: the judge answered 'Is it rude?', and is not compared with people"]
         assert shown[-1].all_notes == told.notes == ([] if agrees[0] else notes)
 
@@ -666,6 +667,16 @@ def test_a_review_that_cannot_write_out_says_where_the_answers_are(
         reviewed()
     held[0].close()
     assert reviewed() == "pass"
+
+
+def test_a_test_that_abstains_leaves_nothing_that_a_page_could_not_show(tmp_path: Path) -> None:
+    vote = {"model": "test", "method": "test", "verdict": "abstain"}
+    check = {"check": "short", "verdict": "abstain", "votes": [vote]}
+    judged = {"verdict": "abstain", "workflow": "record", "fingerprint": "f", "checks": [check]}
+    out = tmp_path / "o.jsonl"
+    out.write_text(json.dumps({"id": "a", "text": "One.", "judge": judged}))
+    outcome = review.review(out, resolve({}), annotator="ann", ready=print)
+    assert (outcome.of, outcome.reasons) == (0, [])
 
 
 def test_what_people_take_back_is_open_again(tmp_path: Path) -> None:
