@@ -45,7 +45,7 @@ class NormSettings(Options):
     def own_rubrics(self) -> Sequence[Rubric]:
         corrected = corrected_normad() if self.normad_release == "corrected" else ()
         of_all = (value_of_all(),) if self.value_of_neutral and not corrected else ()
-        return (*super().own_rubrics(), *corrected, *of_all)
+        return (*corrected, *of_all)
 
 
 def value_of_all() -> Rubric:

@@ -7,11 +7,21 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from unicodedata import normalize
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PydanticUserError,
+)
+from pydantic.fields import FieldInfo
 
+from judge import plugins
 from judge.model_tables import StepModel
 
 if TYPE_CHECKING:
@@ -50,6 +60,13 @@ def setting(help: str, *, default: Any = None, **declared: Any) -> Any:
     ours = {name: declared.pop(name) for name in Option.__slots__ if name in declared}
     option: Any = Option(help, **ours)
     return Field(default, json_schema_extra={"option": option}, **declared)
+
+
+def option_of(field: FieldInfo) -> Option | None:
+    """What `setting` declared of a field; None if it did not declare it."""
+    extra: Any = field.json_schema_extra
+    option = extra.get("option") if isinstance(extra, dict) else None
+    return option if isinstance(option, Option) else None
 
 
 judging = partial(setting, group=JUDGING, decides=True)
@@ -147,8 +164,9 @@ def _share(value: object) -> object:
     except ValueError:
         raise ValueError(f"{text!r} is not a share: type 0.9 or 90%") from None
     if not 0 <= share <= 1:
-        hint = f"type {share / 100:g}" if 2 <= share <= 100 else "a share is from 0 to 1"
-        raise ValueError(f"{share:g}: {hint}")
+        percent = number == text and 2 <= share <= 100
+        hint = f"type {share / 100:g}" if percent else "a share is from 0 to 1"
+        raise ValueError(f"{text}: {hint}")
     return share
 
 
@@ -160,6 +178,15 @@ def share_of(percent: str) -> float:
     """
     return round(float(percent) / 100, 12)
 
+
+def _named(value: object) -> object:
+    if value == "":
+        raise ValueError("must not be empty")
+    return value
+
+
+NamedPath = Annotated[Path | None, BeforeValidator(_named)]
+"""Not an empty text, such as that of a shell's unset variable, which would be this folder."""
 
 Words = tuple[str, ...]
 WholeTexts = Annotated[Words, BeforeValidator(_in_tuple)]
@@ -186,3 +213,45 @@ StepModels = Annotated[Mapping[str, StepModel], BeforeValidator(_models_by_step)
 
 PassShare = Annotated[float | None, BeforeValidator(_share)]
 """0.9, or 90%."""
+
+
+# ---------------------------------------------------------------- the settings of packages
+
+_GROUP = "judge.settings"
+
+
+def owners(core: type[Options]) -> list[type[Options]]:
+    """The classes of settings that packages declare besides `core`, judge's own first. A warning
+    names each that cannot be used, which is left out."""
+    found: list[type[Options]] = []
+    declared = plugins.usable(_GROUP, Options).items()
+    for name, owner in sorted(declared, key=lambda pair: not _of_judge(pair[1])):
+        if not _of_judge(owner) and (fault := _fault(owner, (*found, core))):
+            plugins.leave_out(plugins.unusable(_GROUP, name, fault))
+        else:
+            found.append(owner)
+    return found
+
+
+def _of_judge(owner: type[Options]) -> bool:
+    return owner.__module__.startswith(f"{__package__}.")
+
+
+def _fault(owner: type[Options], others: Sequence[type[Options]]) -> str | None:
+    """Why a class of settings cannot be used beside the others; None if it can."""
+    taken = {
+        name: option_of(field) for other in others for name, field in other.model_fields.items()
+    }
+    shorts = {option.short for option in taken.values() if option}
+    for name, field in owner.model_fields.items():
+        if name in taken:
+            return f"there is a setting {name} already"
+        if (option := option_of(field)) is None:
+            return f"{name} is not declared by judge.options.setting"
+        if option.short and option.short in shorts:
+            return f"{name}: there is a flag {option.short} already"
+    try:
+        owner.model_rebuild(force=True)
+    except PydanticUserError as error:
+        return str(error).partition("\n")[0]
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -9,6 +10,8 @@ from traceback import walk_tb
 from typing import Any
 
 from judge.errors import DISTRIBUTION, UsageError
+
+_log = logging.getLogger(__name__)
 
 
 @cache
@@ -40,20 +43,46 @@ def load(group: str, name: str, form: type = object) -> Any:
         return None
     try:
         plugin = point.load()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if _package(point) == DISTRIBUTION:
             raise
-        raise _unusable(group, point, f"{type(error).__name__}: {error}") from error
+        raise unusable(group, name, f"{type(error).__name__}: {error}") from error
     if not isinstance(plugin, form) and not (isinstance(plugin, type) and issubclass(plugin, form)):
-        raise _unusable(group, point, f"{point.value} is no {form.__module__}.{form.__name__}")
+        kind = f"{form.__module__}.{form.__name__}".removeprefix("builtins.")
+        raise unusable(group, name, f"{point.value} is no {kind}")
     return plugin
 
 
-def _unusable(group: str, point: EntryPoint, why: str) -> UsageError:
-    package = _package(point)
+def usable(group: str, form: type) -> dict[str, Any]:
+    """All objects of a group, by name, as `load` returns them.
+
+    One that cannot be used is left out, with a warning, so that what does not need it works. Of
+    several packages that claim a name of judge's own, judge's is taken.
+    """
+    found = {}
+    for name in names(group):
+        try:
+            found[name] = load(group, name, form)
+        except UsageError as error:
+            leave_out(error)
+            for point in _installed()[group]:
+                if point.name == name and _package(point) == DISTRIBUTION:
+                    found[name] = point.load()
+    return found
+
+
+def leave_out(error: UsageError) -> None:
+    """Warn of an object that cannot be used."""
+    _log.warning("judge: %s", error)
+
+
+def unusable(group: str, name: str, why: str) -> UsageError:
+    """The error that another package's object cannot be used."""
+    point = _point(group, name)
+    package = _package(point) if point else "unknown"
     return UsageError(
-        f"{point.name} in {group}, of the package {package}, cannot be used: {why}; mend "
-        f"{package}, or uninstall it"
+        f"{name} in {group}, of the package {package}, cannot be used: {' '.join(why.split())}; "
+        f"mend {package}, or uninstall it"
     )
 
 
@@ -93,10 +122,12 @@ def _point(group: str, name: str) -> EntryPoint | None:
         return next(iter(several), None)
     points = {(_package(point), point.value): point for point in several}
     if len(points) > 1:
-        owners = ", ".join(sorted(package for package, _ in points))
+        owners = sorted(package for package, _ in points)
+        others = [owner for owner in owners if owner != DISTRIBUTION]
+        which = "all but one" if others == owners else " and ".join(others)
         raise UsageError(
-            f"{name}: several packages provide a {group.removeprefix('judge.').rstrip('s')} of "
-            f"this name ({owners}): uninstall all but one"
+            f"{name} in {group}: several packages provide it ({', '.join(owners)}): "
+            f"uninstall {which}"
         )
     return next(iter(points.values()), None)
 

@@ -27,6 +27,7 @@ from judge.options import (
     AnswerNames,
     Columns,
     ModelNames,
+    NamedPath,
     NameList,
     Names,
     Option,
@@ -36,8 +37,13 @@ from judge.options import (
     WholeTexts,
     Words,
     judging,
+    option_of,
+    owners,
     setting,
 )
+
+if TYPE_CHECKING:
+    from judge.questions.rubric import Rubric
 
 TOML = "judge.toml"
 PREFIX = "JUDGE_"
@@ -241,10 +247,10 @@ class CoreSettings(Options):
         group=TRACES,
     )
     cache: bool = setting("Reuse cached replies, and keep new ones.", default=True, group=CACHE)
-    cache_dir: Path | None = setting(
+    cache_dir: NamedPath = setting(
         "Folder of cached replies.", unset="the user's cache folder", group=CACHE
     )
-    config: Path | None = setting(
+    config: NamedPath = setting(
         f"Read this file, trusted, instead of a {TOML} that is found.", group=TRUST
     )
     trust_config: bool = setting(
@@ -289,6 +295,13 @@ class CoreSettings(Options):
         return name in self.model_fields_set and self._sources.get(key(name)) not in others
 
     @property
+    def package_rubrics(self) -> tuple[Rubric, ...]:
+        """The rubrics that the packages' settings bring (`own_rubrics`)."""
+        bases: Any = type(self).__bases__
+        of_each = (owner.own_rubrics(self) for owner in bases)
+        return tuple(rubric for rubrics in of_each for rubric in rubrics)
+
+    @property
     def questions(self) -> Words:
         """The questions of the command line; if there are any, nothing else is asked."""
         return self.ask or ((BETTER,) if self.compare else ())
@@ -322,13 +335,12 @@ class CoreSettings(Options):
         return name
 
 
-_GROUP = "judge.settings"
-
 if TYPE_CHECKING:
     Settings = CoreSettings
 else:
-    _declared = [plugins.load(_GROUP, name, Options) for name in plugins.names(_GROUP)]
-    Settings = create_model("Settings", __base__=(*_declared, CoreSettings), __module__=__name__)
+    Settings = create_model(
+        "Settings", __base__=(*owners(CoreSettings), CoreSettings), __module__=__name__
+    )
     Settings.__doc__ = "The settings of a run: those of every run, and those of workflows."
 
 
@@ -337,8 +349,7 @@ else:
 
 def option(name: str) -> Option:
     """The declaration of a setting."""
-    extra: Any = Settings.model_fields[name].json_schema_extra
-    return cast(Option, extra["option"])
+    return cast(Option, option_of(Settings.model_fields[name]))
 
 
 def key(name: str) -> str:

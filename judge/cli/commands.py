@@ -7,6 +7,7 @@ from functools import cache
 from importlib import import_module
 from inspect import cleandoc
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import typer
@@ -86,7 +87,11 @@ class Commands(TyperGroup):
     """All commands. Only the one used is built, and only its settings are loaded."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [*BUILT_IN, *plugins.names(ENTRY_POINTS)]
+        others = plugins.names(ENTRY_POINTS)
+        for name in {*others}.intersection(BUILT_IN):
+            why = "judge has a command of this name"
+            plugins.leave_out(plugins.unusable(ENTRY_POINTS, name, why))
+        return list(dict.fromkeys((*BUILT_IN, *others)))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         module = _module(cmd_name)
@@ -118,9 +123,12 @@ class Commands(TyperGroup):
 def _module(name: str) -> Any:
     if name in BUILT_IN:
         return import_module(f"judge.cli.{name}")
-    module = plugins.load(ENTRY_POINTS, name)
-    if module is not None and not hasattr(module, "command") and not hasattr(module, "app"):
-        raise UsageError(f"{name}: {module.__name__} has no function `command`")
+    module = plugins.load(ENTRY_POINTS, name, ModuleType)
+    if module is not None and not (
+        callable(getattr(module, "command", None))
+        or isinstance(getattr(module, "app", None), typer.Typer)
+    ):
+        raise plugins.unusable(ENTRY_POINTS, name, f"{module.__name__} has no function `command`")
     return module
 
 

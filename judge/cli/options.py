@@ -5,7 +5,7 @@ from __future__ import annotations
 import getpass
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import redirect_stdout
 from functools import partial
 from importlib.util import find_spec
@@ -169,6 +169,7 @@ def parsed(function: Function) -> Callable[..., None]:
     assert requested <= {*fields, *groups}, requested - {*fields, *groups}
     scope = {"Settings": declared.Settings}
     declared_parameters = inspect.signature(function, eval_str=True, locals=scope).parameters
+    names = [name for name in names if not _taken(name, declared_parameters)]
 
     def command(context: typer.Context, help_all: bool, **values: Any) -> None:
         settings = _resolved({name: values.pop(name) for name in names})
@@ -192,6 +193,18 @@ def parsed(function: Function) -> Callable[..., None]:
         *(keyword(n, default=None, annotation=_flag(n, helps.get(n))) for n in names),
     ]
     return _signed(command, function, parameters)
+
+
+def _taken(name: str, parameters: Collection[str]) -> bool:
+    """Whether the command has an option of a setting's name; a warning says so."""
+    if name not in parameters:
+        return False
+    from judge.settings import Settings
+
+    bases: Any = Settings.__bases__
+    owner = next(base for base in bases if name in base.model_fields)
+    print_message(f"the setting {name} of {owner.__module__} gets no flag: rename it")
+    return True
 
 
 def _signed(

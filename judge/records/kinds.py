@@ -141,7 +141,13 @@ _LABELS = re.compile(
 @cache
 def kind_names() -> tuple[str, ...]:
     """The installed kinds, sorted, then `record`."""
-    return (*plugins.names(_GROUP), RECORD)
+    return (*_installed(), RECORD)
+
+
+@cache
+def _installed() -> Mapping[str, RecordKind]:
+    """The kinds of packages; a warning names each that cannot be used."""
+    return plugins.usable(_GROUP, RecordKind)
 
 
 @cache
@@ -149,11 +155,10 @@ def kind_named(name: str) -> RecordKind:
     """The kind with this name; UsageError if there is none."""
     if name == RECORD:
         return RecordKind({"id": identifier})
-    kind: RecordKind | None = plugins.load(_GROUP, name, RecordKind)
-    if kind is None:
+    if name not in _installed():
         kinds = ", ".join(kind_names())
         raise UsageError(f"no kind of records is called {name!r}; there are {kinds}")
-    return kind
+    return _installed()[name]
 
 
 @cache

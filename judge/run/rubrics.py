@@ -42,7 +42,7 @@ class RubricSet:
         own = settings.questions or settings.rubric or rubrics
         alone = bool(settings.questions) or bool(settings.test and not (own or _asks(settings)))
         question_only = alone and settings.workflow in (None, "record")
-        base = () if question_only else settings.own_rubrics()
+        base = () if question_only else settings.package_rubrics
         sources: tuple[str | Rubric, ...] = (*settings.rubric, *rubrics)
         by_name: dict[str, Rubric] = {}
         additional: tuple[str, ...] = ()

@@ -242,6 +242,9 @@ def test_what_can_change_a_verdict_changes_the_fingerprint_and_nothing_else_does
         ("", {}, {"method": "aloud"}, "--method: 'aloud' is not one of structured, logprobs or"),
         ("", {}, {"min_words": -1}, "--min-words: "),
         ("fail_under = 95", {}, {}, r"toml:1 \(fail_under\): 95: type 0.95"),
+        ("", {"JUDGE_FAIL_UNDER": "200%"}, {}, "JUDGE_FAIL_UNDER: 200%: a share is from 0 to 1"),
+        ("cache_dir = ''", {}, {}, r"toml:1 \(cache_dir\): must not be empty"),
+        ("", {}, {"config": ""}, "--config: must not be empty"),
         ("", {"JUDGE_FAIL_UNDER": "most"}, {}, "'most' is not a share: type 0.9 or 90%"),
         ('config = "other.toml"', {}, {}, "cannot make itself trusted or name another"),
         (

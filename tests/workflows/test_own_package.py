@@ -6,9 +6,21 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from judge.graphs.settings import NormSettings
+from pydantic import create_model
+
+from judge.options import Options
+from judge.questions.rubric import Rubric
+from judge.settings import CoreSettings
+
+SETTING = """from judge.options import Options, judging
+class mine(Options):
+    {0}: int = judging("Mine.", default=1{1})"""
 
 MODULE = '''
 from judge.options import Options, judging
@@ -72,8 +84,26 @@ def test_one_module_declares_kind_workflow_and_settings(tmp_path: Path) -> None:
         (
             "settings",
             "import absent",
-            "plan r.jsonl",
+            "plan r.jsonl --ask a?",
             "mine in judge.settings, of the package mine,",
+        ),
+        (
+            "settings",
+            SETTING.format("votes", ""),
+            "plan r.jsonl --ask a?",
+            "there is a setting votes already; mend mine, or",
+        ),
+        (
+            "settings",
+            SETTING.format("grade", ", short='-m'"),
+            "plan r.jsonl --ask a?",
+            "grade: there is a flag -m already; mend mine, or",
+        ),
+        (
+            "settings",
+            SETTING.format("limit", ""),
+            "plan r.jsonl --ask a?",
+            "the setting limit of mine gets no flag: rename it",
         ),
         ("workflows", "", "plan r.jsonl --workflow mine", "module 'mine' has no attribute 'mine'"),
         (
@@ -83,6 +113,12 @@ def test_one_module_declares_kind_workflow_and_settings(tmp_path: Path) -> None:
             "mine:mine is no judge.records.kinds.RecordK",
         ),
         (
+            "kinds",
+            "raise SystemExit(1)",
+            "plan r.jsonl --ask a?",
+            "of the package mine, cannot be used: SystemExit: 1; mend mine, or",
+        ),
+        (
             "backends",
             "class mine: pass",
             "validate r.jsonl --ask a? -m mine:m",
@@ -90,6 +126,8 @@ def test_one_module_declares_kind_workflow_and_settings(tmp_path: Path) -> None:
         ),
         ("commands", "1 +", "mine", "SyntaxError: invalid syntax (mine.py, line 1); mend mine, or"),
         ("commands", "1 +", "-h", "Judge records; write each back"),
+        ("commands", "command = 3", "-h", "mine has no function `command`; mend mine, or"),
+        ("commands:mine", "def mine(): pass", "-h", "mine:mine is no module; mend mine, or"),
         (
             "labels",
             """from judge.records.labels.items import LabelSet
@@ -107,11 +145,40 @@ def test_a_broken_package_is_named(
     about = tmp_path / "mine-1.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
-    at = "mine" if group == "commands" else "mine:mine"
+    group, _, whole = group.partition(":")
+    at = "mine" if group == "commands" and not whole else "mine:mine"
     (about / "entry_points.txt").write_text(f"[judge.{group}]\nmine = {at}\n")
     (tmp_path / "r.jsonl").write_text('{"text": "a", "labels": {"q": "yes"}}\n')
     command = [sys.executable, "-m", "judge", *words.split()]
     env = {**os.environ, "PYTHONPATH": str(tmp_path), "COLUMNS": "200"}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
-    assert told in done.stdout + done.stderr
+    assert told in " ".join((done.stdout + done.stderr).split())
     assert "fault in judge" not in done.stderr
+    if "--ask a? -m" not in words and ("--ask" in words or words == "-h"):
+        assert done.returncode == 0, done.stderr
+
+
+def test_a_name_of_judge_stays_its_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("mine = 3")
+    about = tmp_path / "mine-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1\n")
+    points = "[judge.kinds]\nnorm = mine:mine\n[judge.commands]\nreport = mine\n"
+    (about / "entry_points.txt").write_text(points)
+    env = {**os.environ, "PYTHONPATH": str(tmp_path), "COLUMNS": "200"}
+    code = "from judge.records.kinds import kind_named; print(kind_named('norm').needed)"
+    for words, told in (("-c", code), "rule_of_thumb"), (("-m", "judge", "-h"), "\n  report "):
+        done = subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True)
+        assert done.stdout.count(told) == 1, done.stderr
+    assert "report in judge.commands, of the package mine, cannot be used: judge" in done.stderr
+
+
+def test_no_package_hides_the_rubrics_that_another_ones_settings_bring() -> None:
+    class Other(Options):
+        def own_rubrics(self) -> Sequence[Rubric]:
+            return ()
+
+    both = create_model("Both", __base__=(Other, NormSettings, CoreSettings))
+    settings: Any = both(normad_release="corrected")
+    names = {rubric.name for rubric in settings.package_rubrics}
+    assert "background_alone" in names
