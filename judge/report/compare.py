@@ -334,6 +334,8 @@ def _notes(runs: Mapping[str, Run], series: Mapping[str, Series]) -> Iterator[st
     for letter, run in runs.items():
         if run.unread:
             yield f"lines of {letter} about input that could not be read, no items: {run.unread}"
+    if REPAIRED in series and series.keys() - {RECORD, REPAIRED}:
+        yield f"of repaired records, checks are compared by the new text, as {REPAIRED} is"
     names = {letter: run.series for letter, run in runs.items()}
     for name in dict.fromkeys(chain.from_iterable(names.values())):
         letters = [letter for letter in runs if name in names[letter]]

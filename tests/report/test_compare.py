@@ -281,6 +281,11 @@ def test_a_repaired_record_is_compared_as_it_came_and_as_it_was_written(compared
     assert values(row(found, "record")) == (0, 0, 0)
     assert values(row(found, "record after repair")) == (0, 1, 1)
     assert "Holm p B" not in row(found, "record after repair"), "no test of its own"
+    assert found.notes == [], "there is no row of a check"
+    repaired = record("pass", ("tone", "pass"), id="x", judge={"original_verdict": "fail"})
+    found = compared([record("fail", ("tone", "fail"), id="x")], [repaired])
+    told = "of repaired records, checks are compared by the new text, as record after repair is"
+    assert found.notes == [told]
 
 
 def test_records_are_known_by_id_else_by_content_before_edits(compared: Any) -> None:
