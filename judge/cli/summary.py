@@ -135,7 +135,7 @@ def _print_counts(summary: Summary, *, repair: bool, all_tables: bool) -> None:
     """Print the verdicts of each check, and those of each value of the field --by."""
     if not summary.records:
         return
-    checks = [*sorted(summary.checks.items()), ("record", summary.verdicts)]
+    checks = [*summary.rows.items(), ("record", summary.verdicts)]
     _print_verdicts("check", checks)
     for name, ranking in summary.ranked().items():
         ranked = ((r.field, r.strength, r.wins, r.losses, r.ties) for r in ranking.fields)

@@ -361,7 +361,7 @@ def write_markdown(
             about = {"id": line.name, "verdict": str(judgement.verdict)}
             shown.append([{**about, **f.cells} for f in _findings(judgement)])
     counts = {"**record**": summary.verdicts}
-    counts |= {_markdown(name): verdicts for name, verdicts in sorted(summary.checks.items())}
+    counts |= {_markdown(name): verdicts for name, verdicts in summary.rows.items()}
     kinds = [kind for kind in Verdict if any(verdicts[kind] for verdicts in counts.values())]
     environment = Environment(autoescape=False, trim_blocks=True, lstrip_blocks=True)
     environment.filters |= {"told": _markdown, "percent": percent}

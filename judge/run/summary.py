@@ -194,6 +194,11 @@ class Summary(Slice):
         """The verdicts of a check; error lines that lack it are errors of it."""
         return Counter(self.checks.get(name)) + Counter[str]({Verdict.ERROR: self.unread(name)})
 
+    @property
+    def rows(self) -> dict[str, Counter[str]]:
+        """The verdicts of each check, in the order of names, as every table and gate counts them."""
+        return {name: self.counts_of(name) for name in sorted(self.checks)}
+
     def mean_score(self, name: str) -> Estimate:
         """The mean score of a check over the records on which it is decided."""
         return self.mean(name, self.scales.get(name))
@@ -334,7 +339,7 @@ class Summary(Slice):
             "edits": self.edits,
             "dropped": self.dropped,
             **({"by_people": self.people.as_json()} if self.people else {}),
-            "checks": _counted(self.checks.items()),
+            "checks": _counted(self.rows.items()),
             **({"funnel": {"stages": stages}} if self.stages else {}),
             **(
                 {"by": {head: _counted((n, part.before_repair) for n, part in slices)}}

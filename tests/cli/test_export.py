@@ -277,7 +277,7 @@ def test_the_step_summary_counts_and_quotes_and_renders_no_markup(judge: Typed) 
     text = export(judge, "o.md").decode()
     assert text.startswith("### judge: 1 of 5 records pass (20.0%)\n")
     assert "| **record** | 1 | 1 | 1 | 1 | 1 |" in text
-    assert "| polite | 0 | 1 | 1 | 1 | 0 |" in text
+    assert "| polite | 0 | 1 | 1 | 1 | 1 |" in text
     assert "| b | polite | =cmd\\|' /C calc'\\!A0 &lt;b&gt;\\|x\\|&lt;/b&gt; \\`y\\` " in text
     assert "| It is rude. |" in text
 
