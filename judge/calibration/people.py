@@ -261,7 +261,21 @@ class _PeoplesVotes:
             for check, by_item in self.checks.items()
         }
         several = (f"{check}: {note}" for check, note in mixed.items() if note)
-        return [*several, *self._not_listed(), *other_texts(self._records)]
+        return [*several, *self._not_listed(), *self._apart(), *other_texts(self._records)]
+
+    def _apart(self) -> Iterator[str]:
+        """The notes that no item of a question has answers of two annotators."""
+        for check, by_item in self.checks.items():
+            items: dict[str, str] = {}
+            for question in by_item.values():
+                for annotator in question.annotations:
+                    items.setdefault(annotator, question.record)
+            if len(items) > 1 and all(len(q.annotations) < 2 for q in by_item.values()):
+                (one, its), (other, others), *_ = items.items()
+                yield (
+                    f"{check}: no two people answered about one item, so that nothing is compared: "
+                    f"{one} about {clip(its)}, {other} about {clip(others)}, ..."
+                )
 
     def _not_listed(self) -> Iterator[str]:
         """The notes that people gave further answers to a question with some of `answers`."""

@@ -73,11 +73,19 @@ def own_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def own_id(fields: Mapping[str, Any]) -> str | None:
-    """The id in a record's own fields, as text, composed (NFC); None if there is none."""
+    """The id in a record's own fields, as text (`spelt_id`); None if there is none."""
     for name, content in fields.items():
-        if normalise(name) == "id" and isinstance(content, str | int | float) and content != "":
-            return normalize("NFC", str(content))
+        is_id = normalise(name) == "id" and isinstance(content, str | int | float)
+        if is_id and (text := spelt_id(content)):
+            return text
     return None
+
+
+def spelt_id(content: str | float) -> str:
+    """An id as text: composed (NFC), without blanks around it, and 1 for the number 1.0, which
+    pandas makes of it."""
+    whole = isinstance(content, float) and content.is_integer()
+    return normalize("NFC", str(int(content) if whole else content)).strip()
 
 
 def judgement_in(fields: Mapping[str, Any], default: object = None) -> Any:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from unicodedata import normalize
 
 from judge.records.answers import scalar_text, spelling
 from judge.records.base import LabelError as LabelError
-from judge.records.base import Problem, clip, kind_of
+from judge.records.base import Problem, clip, kind_of, spelt_id
 from judge.records.jsonfiles import dump
 from judge.records.kinds import normalise, text
 from judge.records.lists import list_in
@@ -34,13 +33,13 @@ def refused(item: Record, problem: Problem) -> Record:
 
 
 def id_text(id: object, field: str) -> str | None:
-    """An id as text, composed (NFC), None if it is empty; LabelError if it is neither a text nor a
+    """An id as text (`spelt_id`), None if it is empty; LabelError if it is neither a text nor a
     number."""
     if id is None or (isinstance(id, str) and not id.strip()):
         return None
     if isinstance(id, bool) or not isinstance(id, str | int | float):
         raise LabelError(f"field {field!r} must be a text or a number, not {kind_of(id)}", field)
-    return normalize("NFC", str(id))
+    return spelt_id(id)
 
 
 def record_name(item: Record) -> str:

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from typing import Any
-from unicodedata import normalize
 
 from judge import plugins
 from judge.errors import UsageError
-from judge.records.base import LabelError, clip, keys_of, kind_of
+from judge.records.base import LabelError, clip, keys_of, kind_of, spelt_id
 from judge.records.base import normalise as normalise
 from judge.records.text import shown
 from judge.records.words import is_blank
@@ -106,10 +105,11 @@ def text(content: object, typed: Mapping[str, Any]) -> str:
 
 
 def identifier(content: object, typed: Mapping[str, Any]) -> str:
-    """Accepts a text or a number, as text, composed (NFC)."""
-    number = isinstance(content, int | float) and not isinstance(content, bool)
-    if number or isinstance(content, str):
-        return normalize("NFC", str(content) if number else text(content, typed))
+    """Accepts a text or a number, as text (`spelt_id`)."""
+    if isinstance(content, int | float) and not isinstance(content, bool):
+        return spelt_id(content)
+    if isinstance(content, str):
+        return spelt_id(text(content, typed))
     raise ValueError(f"must be a text or a number, not {kind_of(content)}: name another with --id")
 
 

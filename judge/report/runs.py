@@ -191,7 +191,7 @@ def _record(line: Line) -> tuple[str, RunItem]:
     marks |= {name: float(score) for name, score in scores.items() if score is not None}
     name = str(line.content.get("name") or "")
     text = None if _PLACE.search(name) else name
-    id = text or scalar_text(fields.get("id")) or own_id(fields)
+    id = text or own_id(fields)
     key = f"id {id}" if id else f"content {content_hash(fields)}"
     answers = {name: _answers_of(check) for name, check in checks}
     cluster = scalar_text(line.fields.get("row")) or key

@@ -196,7 +196,7 @@ class Summary(Slice):
 
     @property
     def rows(self) -> dict[str, Counter[str]]:
-        """The verdicts of each check, in the order of names, as every table and gate counts them."""
+        """The verdicts of each check, by name, as every table and gate counts them."""
         return {name: self.counts_of(name) for name in sorted(self.checks)}
 
     def mean_score(self, name: str) -> Estimate:

@@ -497,3 +497,14 @@ def test_an_answer_that_is_not_listed_is_told(typed: Typed, answers: str) -> Non
         "judge: label: not among --answers, but counted: 'four' (2 labels; the first is by bo, "
         "item '1')\n"
     )
+
+
+def test_people_who_share_no_item_are_told_so(typed: Typed) -> None:
+    """An id may have another spelling in another file."""
+    for name, who, ids in (("a.csv", "ann", "12"), ("b.csv", "bo", (" 1", "2 "))):
+        rows = [f"{id},{who},yes" for id in ids]
+        (typed.folder / name).write_text("\n".join(["item,annotator,label", *rows]))
+    assert "about one item" not in typed.text("agreement", "a.csv", "b.csv")[2]
+    (typed.folder / "b.csv").write_text("item,annotator,label\n1.0,bo,yes\n2.0,bo,yes\n")
+    told = typed.text("agreement", "a.csv", "b.csv")[2]
+    assert "no two people answered about one item" in told and "bo about '1.0'" in told

@@ -11,6 +11,8 @@ import pytest
 
 import judge
 from judge.records.answers import words_for
+from judge.records.labels import LabelledItem, read_labels
+from judge.records.labels.joined import with_labels
 
 from .typed import Typed
 
@@ -331,3 +333,20 @@ def test_of_a_comparison_no_other_answers_are_proposed(typed: Typed) -> None:
     code, _, told = typed.text("calibrate", "a.csv", "--label-column", "winner", *compare)
     assert code == 2 and "'winner' must be one of old, new, not '2'" in told
     assert "--answers" not in told
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "\ufeffid,label\r\n 1 ,yes\r\n2,no \r\n",  # as Windows writes it
+        "id,label\n1.0,yes\n2.0,no\n",  # as pandas writes a column with a gap
+    ],
+)
+def test_an_id_is_known_as_a_number_and_as_a_text(typed: Typed, rows: str) -> None:
+    (typed.folder / "sheet.csv").write_text(rows, newline="")
+    for one, two in ((1, 2), (1.0, 2.0), ("1", " 2 ")):
+        typed.write("r.jsonl", [{"id": one, "mail": "a"}, {"id": two, "mail": "b"}])
+        sources, problems, _ = with_labels(["r.jsonl"], "sheet.csv", ["label"])
+        items = [item for item in read_labels(sources[0]) if isinstance(item, LabelledItem)]
+        found = [item.reference for item in items]
+        assert (found, problems) == (["yes", "no"], [])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from judge.errors import UsageError, meant
-from judge.records.answers import scalar_text
 from judge.records.base import LabelError, Problem, at, clip, key_for, own_id
 from judge.records.fields import id_text
 from judge.records.kinds import normalise
@@ -17,6 +17,7 @@ from judge.records.read import InMemory, read
 from judge.records.record import Record
 
 _IDS = ("id", "item")
+_WITH_POINT = re.compile(r"\d+\.0")
 
 
 def with_labels(
@@ -33,10 +34,13 @@ def with_labels(
         UsageError: a column is missing, an id is repeated, or no record has an id of the sheet.
     """
     labels, lines = _labels(sheet, columns, id, files)
-    seen: dict[str, str] = {}
-    sources: list[str] = []
-    for file in files:
-        sources.append(InMemory.of(file, list(_records(file, labels, id, seen))))
+    records = {file: [*read(file)] for file in files}
+    joined, seen = _joined(records, labels, id)
+    if seen.keys().isdisjoint(labels) and all(map(_WITH_POINT.fullmatch, labels)):
+        # pandas writes a column of whole numbers with a gap as 1.0.
+        labels, lines = ({n[:-2]: cell for n, cell in part.items()} for part in (labels, lines))
+        joined, seen = _joined(records, labels, id)
+    sources: list[str] = [InMemory.of(file, of_file) for file, of_file in joined.items()]
     unknown = [name for name in labels if name not in seen]
     if len(unknown) == len(labels):
         ids = f"the sheet has {_some(labels)}, the records {_some(seen)}"
@@ -93,15 +97,16 @@ def _labels(
     return labels, places
 
 
-def _records(
-    file: str, labels: Mapping[str, Any], id: str | None, seen: dict[str, str]
-) -> Iterator[Record]:
-    """The records of a file in the project's own form of labels; a record that is not in the sheet
-    has no label. The place of each id is added to `seen`."""
-    for record in read(file):
+def _joined(
+    records: Mapping[str, Sequence[Record]], labels: Mapping[str, Any], id: str | None
+) -> tuple[dict[str, list[Record]], dict[str, str]]:
+    """The records of each file in the project's own form of labels, without a label those that are
+    not in the sheet; and the place of each id."""
+    seen: dict[str, str] = {}
+
+    def labelled(record: Record) -> Record:
         if record.problem is not None:
-            yield record
-            continue
+            return record
         fields = {k: content for k, content in record.fields.items() if k not in ABOUT_LABELS}
         place = f"{record.source}, line {record.line}"
         try:
@@ -112,14 +117,14 @@ def _records(
             raise UsageError(f"{place}: id {clip(name)} was already in {seen[name]}")
         if name is not None:
             seen[name] = place
-        answer = labels.get(name or "")
-        yield replace(record, fields=fields | {"labels": {UNNAMED: answer}})
+        return replace(record, fields=fields | {"labels": {UNNAMED: labels.get(name or "")}})
+
+    return {file: [*map(labelled, of_file)] for file, of_file in records.items()}, seen
 
 
 def _text(content: object, field: str, place: str) -> str:
     try:
-        # A spreadsheet may have turned an id into a number, 1 or 1.0.
-        text = id_text(content, field) and scalar_text(content)
+        text = id_text(content, field)
     except LabelError as error:
         raise UsageError(f"{place}: {error}") from None
     if text is None:

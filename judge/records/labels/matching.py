@@ -54,7 +54,8 @@ class SharedNames:
 def in_column(record: Record, column: str | None) -> str | None:
     """The record's name in this column, if it has one there."""
     fields = record.fields
-    return scalar_text(fields.get(key_for(fields, column))) if column else None
+    name = scalar_text(fields.get(key_for(fields, column))) if column else None
+    return name.strip() if name else None
 
 
 def is_place(name: str, source: str) -> bool:
