@@ -21,8 +21,9 @@ Examples:
   judge validate r.jsonl -m MODEL -o judged.jsonl --resume --fail-under 0.95
 
 The page shows each record with its votes, quotes and reasons; keys as in judge label. Answers are
-kept in OUT.decisions.jsonl, and written into OUT when the page ends. If several people answer a
-question, more than half must agree to decide it.
+kept in OUT.decisions.jsonl, and written into OUT when the page ends; what is decided then is not
+asked again. If several people, with pages open at the same time, answer a question, more than half
+must agree to decide it.
 """
 
 

@@ -13,11 +13,11 @@ from judge.questions.ready_made import ready_made
 from judge.questions.rubric import Rubric
 from judge.records import Record
 from judge.records.answers import by_spelling, spelling
-from judge.records.base import NO_CONTENT, RESERVED, holds, no_such_field, stratum
+from judge.records.base import NO_CONTENT, RESERVED, flat, holds, no_such_field, stratum
 from judge.records.kinds import RECORD
 from judge.records.names import plain_name
 from judge.records.read import flag_of
-from judge.records.text import form
+from judge.records.text import form, shown
 from judge.settings import Settings
 
 MAX_LOOK_AHEAD = 10_000
@@ -119,10 +119,13 @@ class LookAhead:
             self.compared = compared_alone(self._rubrics, record)
 
     def _answers_among(self, record: Record) -> str:
-        """The warning that a field that is shown holds an answer of a question; else ""."""
+        """The warning that a field that is shown, or one in it, holds an answer of a question; else
+        ""."""
         rubrics = [rubric for rubric in self._rubrics if not (rubric.fields or rubric.tested)]
         answers = {form for rubric in rubrics for form in by_spelling(rubric.answers)}
-        names = [name for name, text in record.texts.items() if spelling(text) in answers]
+        parts = {name: record.texts.content(name) for name in record.texts}
+        leaves = {path: shown(part).text for path, part in flat(parts).items()}
+        names = [plain_name(name) for name, text in leaves.items() if spelling(text) in answers]
         if not names:
             return ""
         verb = "holds an answer" if len(names) == 1 else "hold answers"

@@ -65,7 +65,10 @@ def review(
         for note in _decide(lines, people, rubric_of, settings)
     ]
     wanted = {*FOR_PEOPLE, *([Verdict.FAIL] if failed else [])}
-    open_lines = [(line, j) for line, j in Lines.read([str(lines)]) if j.verdict in wanted]
+    open_lines, decided = list[tuple[Line, Judgement]](), 0
+    for line, judgement in Lines.read([str(lines)]):
+        decided += line.decided
+        open_lines += [(line, judgement)] if judgement.verdict in wanted else []
     open_lines.sort(key=lambda pair: rank(pair[0]))
     questions: dict[Place, PageQuestion] = {}
     reasons: list[str] = []
@@ -73,6 +76,11 @@ def review(
         asked, why = _open(line, judgement, wanted, rubric_of, settings)
         questions |= {question.place: question for question in asked}
         reasons += [] if asked or why is None else [why]
+    if decided and not questions:
+        notes.append(
+            f"people have decided {decided} records, and what is decided is not asked again; "
+            "several people answer the same questions on pages that are open at the same time"
+        )
     commands = [
         ("See what people decided:", f"judge report {shlex.quote(str(lines))} -o report.html")
     ]

@@ -378,6 +378,9 @@ def test_a_shown_column_of_answers_is_named(typed: Typed) -> None:
     warning = "human holds an answer to the question: if people's, name the others with --on"
     assert warning in " ".join(typed.text(*ask)[2].split())
     assert warning not in " ".join(typed.text(*ask, "--on", "text", "--on", "human")[2].split())
+    typed.write("m.jsonl", [{"text": "Hello.", "human": "Yes", "meta": {"by": {"gold": "no"}}}])
+    told = " ".join(typed.text(*ask)[2].split())
+    assert "human, meta.by.gold hold answers to the question" in told
 
 
 def test_what_the_judge_is_not_shown_costs_no_new_call(typed: Typed) -> None:
