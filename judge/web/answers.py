@@ -51,7 +51,7 @@ class AnswerFile:
         self.path, self.annotator, self._id_column = path, annotator, id_column
         self.given: dict[str, dict[Place, Annotation]] = {annotator: {}}
         self._form = OwnByFields(None, path.parent)
-        self._end = 0
+        self._end = self._file_number = 0
         self._records: dict[str, str] = {}
         if not path.parent.is_dir():
             raise UsageError(f"-o {path}: there is no folder {path.parent}")
@@ -91,8 +91,8 @@ class AnswerFile:
             )
 
     def refresh(self) -> None:
-        """Read the whole lines appended since the last call; if the file is shorter or gone, read
-        it from the start.
+        """Read the whole lines appended since the last call; if the file is shorter, gone or
+        written anew, read it from the start.
 
         Raises:
             JudgeError: the file cannot be read.
@@ -103,18 +103,26 @@ class AnswerFile:
             raise unwritable(f"{self.path} cannot be read", error) from error
 
     def _refresh(self) -> None:
-        size = self.path.stat().st_size if self.path.exists() else 0
-        if size < self._end:
-            self.given, self._records, self._end = {self.annotator: {}}, {}, 0
+        about = self.path.stat() if self.path.exists() else None
+        size, file_number = (about.st_size, about.st_ino) if about else (0, 0)
+        if size < self._end or file_number != self._file_number:
+            self._forget(file_number)
         if not size:
             return
         with self.path.open("rb") as file:
+            file.seek(max(self._end - 1, 0))
+            if self._end and file.read(1) != b"\n":
+                self._forget(file_number)
             file.seek(self._end)
             for line in file:
                 if not line.endswith(b"\n"):
                     break
                 self._end += len(line)
                 self._take(parsed(line) or {})
+
+    def _forget(self, file_number: int) -> None:
+        self.given, self._records = {self.annotator: {}}, {}
+        self._end, self._file_number = 0, file_number
 
     def _take(self, fields: dict[str, Any]) -> None:
         try:

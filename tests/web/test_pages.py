@@ -256,6 +256,21 @@ def test_answers_of_two_people_stand_as_they_were_given_last(tmp_path: Path) -> 
         AnswerFile(path, "ann")
 
 
+def test_answers_stand_beside_those_of_a_program_that_writes_the_file_anew(tmp_path: Path) -> None:
+    """In its place, as a longer line without an end; or as a file of the same length."""
+    path, fields = tmp_path / "labels.jsonl", {"id": "r", "text": "One."}
+    ann, place = AnswerFile(path, "ann"), Place(label_key(fields), "kind")
+    ann.put(place, Annotation("ann", "yes"), fields)
+    path.write_text(json.dumps({**fields, "labels": {"kind": {"bo": "no", "cy": "unsure"}}}))
+    ann.put(place, Annotation("ann", "no"), fields)
+    assert answers_in(path) == {("r", 0): {"bo": "no", "cy": "unsure", "ann": "no"}}
+    other = tmp_path / "other"
+    other.write_bytes(path.read_bytes().replace(b'"bo"', b'"di"'))
+    other.replace(path)
+    ann.refresh()
+    assert ann.given.keys() == {"ann", "cy", "di"}
+
+
 def test_a_question_may_be_about_another_list_than_its_kind_s(tmp_path: Path) -> None:
     fields = {"story": "Ann bowed.\nBo did not.\nCy left.", "values": ["Bow", "Leave"]}
     ann = AnswerFile(path := tmp_path / "labels.jsonl", "ann")
