@@ -122,6 +122,10 @@ function fill() {
   named("answer", (entry) => [...checksOf(entry), ...allVotes(entry)].flatMap(answersOf));
   named("label", (entry) => entry.labels.map((pair) => pair[1]));
   named("field", (entry) => fieldsOf(entry).map((field) => field[0]));
+  for (const box of form.querySelectorAll("[name=verdict]")) {
+    const count = items.filter(some((entry) => entry.judge.verdict === box.value)).length;
+    box.closest("label").querySelector(".figure").textContent = count;
+  }
   for (const name of ["from", "to"]) form.elements[name].parentElement.hidden = !items.some(some((entry) => valuesOf(entry).length > 0));
 }
 

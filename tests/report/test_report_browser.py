@@ -235,6 +235,8 @@ def test_two_runs_differences_first(shown: OpenPage) -> None:
     assert shown.names == ["m2", "m0", "m1"] and shown.told == "3 records"
     shown.tab.locator(".row").first.click()
     assert shown.opened().count("Reason 2.") == 2 and "A pass" in shown.opened()
+    chips = [" ".join(chip.split()) for chip in shown.tab.locator(".chip").all_inner_texts()]
+    assert chips == ["fail 1", "abstain 1", "pass 2"], "records, not verdicts"
     shown.tab.goto(f"{shown.tab.url.partition('#')[0]}#only=differ")
     shown.wait("1 of 3 records")
     shown.show(runs[0], [mail(n, "fail", workflow="story") for n in range(3)])
