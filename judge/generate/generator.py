@@ -140,7 +140,7 @@ def draft_of(
     parent = own_id(row.visible) or f"{row.source}#{row.line}"
     lineage = {"set": set_name, "seed": seed, "index": index, "parent": parent}
     head = {"id": f"{set_name}-{seed}-{index}"}
-    earlier = {*verdict_columns(fields), *ABOUT_LABELS}
+    earlier = {*verdict_columns(fields), *ABOUT_LABELS, LINEAGE}
     rest = {n: c for n, c in fields.items() if normalise(n) != "id" and n not in earlier}
     return Record(row.source, row.line, {**head, **rest, LINEAGE: lineage}, among=row.among)
 

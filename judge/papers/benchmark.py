@@ -87,7 +87,7 @@ class Benchmark:
             sources.
         counted_in: the conditions whose items `judge describe` counts; None for all, () for items
             that are rows, not questions.
-        embedded: the settings that ask only for embeddings.
+        without_json: the settings (None: the usual one) that ask for free text or embeddings alone.
         rubrics: for a benchmark of judges, which needs no sources: the rubrics to judge by, from
             the user's `--rubric` and sources. The models named are the judges, which `ask` calls
             by `MeasuredModel.check`.
@@ -113,7 +113,7 @@ class Benchmark:
     credited: Callable[[Fields], bool] | None = None
     temperature: float | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
-    embedded: frozenset[str] = frozenset()
+    without_json: frozenset[str | None] = frozenset()
     rubrics: Callable[[Sequence[str], Sequence[str]], Mapping[str, Rubric]] | None = None
     conditions_of: Callable[[Sequence[str], Mapping[str, str]], tuple[str, ...]] | None = None
     released: Callable[[str, Sequence[str], Choices], AnswersById | None] | None = None

@@ -148,6 +148,9 @@ def pair_of(row: Record, groups: Groups) -> SentencePair:
     folded = {key.strip().casefold(): content for key, content in row.visible.items()}
     by_group = ratings_in(row.visible)
     voted = not any(key.endswith(RATINGS) for key in folded) and "annotators" in folded
+    if other := [group for group in by_group if group not in groups]:
+        message = f"ratings of {other[0]} would not count: the groups are {', '.join(groups)}"
+        raise LabelError(f"{message} (of a pipe always these: name a file)", other[0] + RATINGS)
     ratings = {}
     for group in groups:
         column = group + RATINGS
@@ -159,9 +162,6 @@ def pair_of(row: Record, groups: Groups) -> SentencePair:
     if not any(ratings.values()):
         names = ", ".join(repr(group + RATINGS) for group in groups)
         raise LabelError(f"fields {names} are all empty", groups[0] + RATINGS)
-    if other := [group for group in by_group if group not in groups]:
-        message = f"ratings of {other[0]} would not count: the groups are {', '.join(groups)}"
-        raise LabelError(f"{message} (of a pipe always these: name a file)", other[0] + RATINGS)
     return SentencePair(row, text_of(folded, "premise"), text_of(folded, "hypothesis"), ratings)
 
 

@@ -391,6 +391,6 @@ benchmark = Benchmark(
         ONE_SHOT: "attitudes and selection: with a worked example (3.4)",
         SPEECH: "table 3: repaired speech and its value by their embeddings, -m an embedding model",
     },
-    embedded=frozenset({SPEECH}),
+    without_json=frozenset({SPEECH}),
     credited=lambda fields: task_of(fields["condition"]) == "extraction",
 )

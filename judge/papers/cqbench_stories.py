@@ -358,9 +358,10 @@ def values_and_stories(
     if len(lists) > 1:
         raise UsageError(f"{', '.join(lists)}: name one value file, and the stories made of it")
     if not lists and needed and len(question_files) < len(stories):
+        piped = " (built ones have them, but not through a pipe)" if "-" in stories else ""
         raise UsageError(
             "questions about stories need the attitudes that each statement has: name a value "
-            "file (topic, q_id, q_content, option) among the sources"
+            f"file (topic, q_id, q_content, option) among the sources{piped}"
         )
     return value_list(lists[0]) if lists else None, stories
 

@@ -299,7 +299,7 @@ benchmark = Benchmark(
         "holds the label alone (6)",
         GUESSER: "Easy by the embeddings of option and country alone, -m an embedding model (5.1)",
     },
-    embedded=frozenset({GUESSER}),
+    without_json=frozenset({PAPER, GUESSER}),
     items=items,
     ask=ask,
     read=_read,

@@ -235,6 +235,7 @@ benchmark = Benchmark(
     ask=ask,
     tables=tables,
     temperature=0.3,
+    without_json=frozenset({None, PAPER}),
     settings={PAPER: "a or an by the letter, as in the scripts; all else is as in the paper"},
     released=released,
 )

@@ -148,7 +148,7 @@ class Evaluation(Task):
         if self.benchmark.rubrics is not None:
             await self.resources.prepare()
             return
-        if self.choices.setting in self.benchmark.embedded:
+        if self.choices.setting in self.benchmark.without_json:
             return
         if self._method == "logprobs":
             await self._client.prove_logprobs("--model")

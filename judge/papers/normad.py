@@ -260,5 +260,6 @@ benchmark = Benchmark(
     tables=tables,
     described=described,
     counted_in=("none",),
+    without_json=frozenset({PAPER}),
     released=released,
 )

@@ -41,8 +41,7 @@ from judge.graphs.replies import NewHypotheses, NewPremise
 from judge.judgement import Judgement
 from judge.papers.cali import HYPOTHESES
 from judge.papers.cqbench_stories import folded
-from judge.records import RESERVED, Record
-from judge.records.base import LINEAGE
+from judge.records import Record
 from judge.records.fields import text_of
 from judge.verdict import Check, Verdict
 from judge.workflows import State, Work, Workflow
@@ -64,7 +63,7 @@ _PREMISES = 2
 TEMPLATE = "premise_template"
 """The field with the number of a premise's template; a premise from the source has none."""
 
-_OURS = ("id", LINEAGE, RESERVED, *HYPOTHESES, "premise_task", TEMPLATE, "judgement", "inference")
+_OURS = (*HYPOTHESES, "premise_task", TEMPLATE, "judgement", "inference")
 
 _PLACES = ("behaviour", "location", "judgement", "form", "style")
 _PLACE = re.compile(r"\{(\w*)\}")

@@ -24,8 +24,7 @@ from judge.errors import UsageError
 from judge.generate.generator import DraftOptions, Generator, compose, drafts_of, rows
 from judge.graphs.replies import Hints, NewQuestion
 from judge.papers.culturalbench_questions import OPTIONS, QUESTION, question_of
-from judge.records import RESERVED, Record
-from judge.records.base import LINEAGE
+from judge.records import Record
 from judge.records.fields import text_of
 from judge.verdict import Verdict
 from judge.workflows import State, Workflow
@@ -64,7 +63,7 @@ def drafts(sources: Sequence[str], options: DraftOptions) -> Iterator[Record]:
     return drafts_of("questions", rows(sources, options), options, contents)
 
 
-_OURS = ("id", LINEAGE, RESERVED, "turn", "verifier", "fooled", "hints")
+_OURS = ("turn", "verifier", "fooled", "hints")
 
 
 async def formulation(state: State) -> None:

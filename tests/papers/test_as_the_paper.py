@@ -12,6 +12,7 @@ from judge.papers.tasks import MeasuredAnswer
 from judge.verdict import AnswerOutcome
 from tests.cli.typed import Typed
 from tests.loopback import Asked, Loopback, embeds, says
+from tests.papers.eecc_folder import write_folder
 
 NORM = {"country": "egypt", "value": "v", "rule_of_thumb": "Greet.", "story": "Ann came."}
 EASY = {f"prompt_option_{letter}": f"Way {letter}" for letter in "abcd"}
@@ -252,7 +253,12 @@ def test_what_is_sent_in_the_papers_setting(typed: Typed, monkeypatch: pytest.Mo
     with Loopback(script) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         assert typed(*run, "-o", "a.jsonl", "-q").returncode == 0
-    assert len(bodies) == 5 and not any("response_format" in body for body in bodies)
+        folder = str(write_folder(typed.folder / "eecc", ["German"]))
+        free = ("evaluate", "eecc", folder, "-m", "openai:m", "--condition", "qa", "-q")
+        assert typed(*free, "-o", "e.jsonl").returncode == 0
+    assert not any(asked.probe for asked in server.calls), "a model need not write JSON"
+    assert len(bodies) == 10 and not any("response_format" in body for body in bodies)
+    bodies = bodies[:5]
     assert {body.get("max_completion_tokens", body.get("max_tokens")) for body in bodies} == {2}
     assert "5 calls" in " ".join(typed.text(*run, "--dry-run")[1].split())
     guess = (*run[:-1], "guesser", "--dry-run")

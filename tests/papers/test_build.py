@@ -193,6 +193,9 @@ def test_stories_come_in_a_pipe_beside_their_value_file(
     piped = io.TextIOWrapper(io.BytesIO(Path(CQ[0]).read_bytes()))
     monkeypatch.setattr("sys.stdin", piped)
     assert build(typed, "attitude-detection", "-", CQ[1]) == (made, left)
+    model = typed.script("m.yaml", [{"reply": "?"}])
+    code, _, told = typed.text("evaluate", "cqbench", "-", "-m", model)
+    assert code == 2 and "not through a pipe" in told
 
 
 def test_in_a_pipe_every_groups_ratings_count_or_are_missed_aloud(
@@ -203,9 +206,10 @@ def test_in_a_pipe_every_groups_ratings_count_or_are_missed_aloud(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
     made, left = build(typed, "filtered", "-")
     assert [one["id"] for one in made] == ["uk"] and len(left) == 1
+    lines = lines.replace("in_ratings", "kr_ratings", 1)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
     code, _, told = typed.text("describe", "cali", "-", "--by", "kept")
-    assert code == 3 and "line 1: ratings of uk would not count: the groups are us, in" in told
+    assert code == 3 and "line 1: ratings of kr would not count: the groups are us, in" in told
 
 
 @pytest.mark.parametrize(
