@@ -213,7 +213,7 @@ def test_a_person_decides_about_the_one_value_on_which_votes_are_split(typed: Ty
     votes = [{**entry, "when": {**yes["when"], "vote": n}} for n, entry in ((1, no), (2, silent))]
     model = typed.script("writer.yaml", [*votes, yes, *insertions, *SOUND])
     go = ("generate", "stories", "values.jsonl", "-m", model, "--limit", "1", "-o", "s.jsonl")
-    assert typed(*go, *QUICK, "--review", "mine.jsonl").returncode == 0
+    assert typed(*go, *QUICK, "--review", "mine.jsonl").returncode == 3, "a vote is lost"
     (line,) = lines(typed.read("mine.jsonl"))
     came = line["judge"]["generated"]
     assert (came["stage"], came["cause"], len(line["values"])) == ("incorporation", "abstain", 1)
