@@ -26,6 +26,7 @@ from judge.records.base import NO_CONTENT, no_such_field, stratum
 from judge.records.lines import FINISHED, REDONE
 from judge.run.description import description_file, refuse_foreign_description
 from judge.run.output import (
+    decisions_file,
     input_path,
     refuse_ending,
     refuse_nameless,
@@ -172,6 +173,7 @@ class Job:
         if self.out is not None:
             files.append((description_file(self.out), "where OUT is described"))
             files.append((unmatched_file(self.out), "where lines without a record go"))
+            files.append((decisions_file(self.out), "where judge review keeps people's answers"))
         for flag, path in self.outputs:
             refuse_nameless(flag, path, "" if flag != "-o" or self.silent else "lines")
             for file, role in files:

@@ -297,6 +297,11 @@ def discarded_file(out: Path) -> Path | None:
     return None if is_device else out.with_name(f"{out.name}.discarded.jsonl")
 
 
+def decisions_file(out: Path) -> Path:
+    """The file beside OUT for people's answers on the page of `judge review`."""
+    return out.parent / f"{out.name}.decisions.jsonl"
+
+
 # ---------------------------------------------------------------- names that are refused
 
 

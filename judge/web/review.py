@@ -17,7 +17,7 @@ from judge.report.sheet import questions_about
 from judge.run.decisions import Decisions, decide
 from judge.run.description import RunDescriptions
 from judge.run.job import files_of
-from judge.run.output import rank
+from judge.run.output import decisions_file, rank
 from judge.run.rubrics import RubricSet
 from judge.run.task import FOR_PEOPLE
 from judge.settings import Settings
@@ -57,7 +57,7 @@ def review(
     if not lines.is_file():
         raise UsageError(f"{lines} does not exist: name what judge validate -o wrote")
     settings, rubric_of = _of_run(lines, settings)
-    people = lines.with_name(f"{lines.name}.decisions.jsonl")
+    people = decisions_file(lines)
     answers = AnswerFile(people, annotator)
     notes = [
         f"{people}: {note}; they count all the same: if they should not, remove the file, and "
@@ -78,7 +78,7 @@ def review(
         reasons += [] if asked or why is None else [why]
     if decided and not questions:
         notes.append(
-            f"people have decided {decided} records, and what is decided is not asked again; "
+            f"records that people have decided: {decided}; what is decided is not asked again; "
             "several people answer the same questions on pages that are open at the same time"
         )
     commands = [

@@ -281,6 +281,7 @@ def test_no_output_replaces_what_the_run_reads_or_writes_besides(mails: Typed) -
         ("fun.py", rules[4:]),
         ("calibrated/profile.json", ("--profile", "calibrated")),
         ("o.jsonl.unmatched.jsonl", ()),
+        ("o.jsonl.decisions.jsonl", ()),
     ):
         run = (*RUN, *words, "-o", "o.jsonl", "--summary", name, "--overwrite")
         code, _, told = mails.text(*run)

@@ -653,7 +653,7 @@ def test_a_review_decides_records_of_one_id_and_goes_on_after_their_texts_change
     done = pages("review", "o.jsonl")
     assert "people answered 'Is this e-mail polite?' (2 of 2 answers)" in done.stderr
     assert "o.jsonl: nothing is open" in done.stderr
-    assert "people have decided 2 records" in done.stderr
+    assert "records that people have decided: 2" in done.stderr
     twice = [{"id": "m", "email": "More.", "labels": {"question": a}} for a in ("yes", "no")]
     pages.write("two.jsonl", twice)
     done = pages(*again, "two.jsonl")
