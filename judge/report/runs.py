@@ -110,11 +110,12 @@ class Run:
 
     def _paired(self, key: str, content: str) -> str:
         """The key of the first run's record with this content, which may be one of several with an
-        id; else the record's own."""
+        id; else the record's own. A record that has that key for its id alone gets another."""
         count = len(self._contents[content])
         alike = [] if self.first is None else self.first._contents.get(content, [])
-        free = len(alike) > count and alike[count] not in self.entries
-        paired = alike[count] if free else self._told_apart(key)
+        paired = alike[count] if len(alike) > count else self._told_apart(key)
+        if paired in self.entries:
+            self.entries[self._told_apart(_NUMBERED.sub("", paired))] = self.entries.pop(paired)
         self._contents[content].append(paired)
         return paired
 

@@ -298,6 +298,19 @@ def test_records_are_known_by_id_else_by_content_before_edits(compared: Any) -> 
     assert values(row(found, "record"))[2] == pytest.approx(-1 / 4)
 
 
+def test_a_record_with_another_text_takes_no_place_of_one_id(compared: Any) -> None:
+    """A line put before those of its id moved them all on by one."""
+    first = [record("pass", id="a", story="One."), record("fail", id="a", story="Two.")]
+    new = record("pass", id="a", story="Three.")
+    for second in ([new, *first], [first[0], new, first[1]]):
+        for pair in ((first, second), (second, first)):
+            found = compared(*pair)
+            assert found.items["all"] == 2 and values(row(found, "record")) == (0.5, 0.5, 0)
+    other = record("fail", id="a", story="Four.")
+    found = compared([*first, other], [new, *first])
+    assert found.items["all"] == 3 and values(row(found, "record")) == (1 / 3, 2 / 3, 1 / 3)
+
+
 def test_three_runs_are_columns_over_the_items_that_all_have_scored(tmp_path: Path) -> None:
     told = {"a": (0, 0, 1, 0, 1, 0, 1), "b": (1, 1, 1, 1, 1, 1, None), "c": (0, 1, 0, 1, 0, 1, 1)}
     runs = [write(tmp_path / name, scores(*marks)) for name, marks in told.items()]
