@@ -213,7 +213,8 @@ def scored(
         firsts = [f" ({clip(id)}, ...)" for ids in (answers_by_id, items) for id in [*ids][:1]]
         of_answers, of_gold = firsts if len(firsts) == 2 else ("", "")
         names = ", ".join(dict.fromkeys(str(fields["condition"]) for fields in items.values()))
-        hint = "" if only else f": if ids are those of rows, add one --condition ({names})"
+        rows = f": if ids are those of rows, add one --condition ({names})"
+        hint = rows if names and not only else ""
         both = f"{answers}{of_answers} and {', '.join(gold)}{of_gold}"
         raise UsageError(f"{both} have no id in common{hint}")
     gold_items = {id: fields for id, fields in items.items() if fields["condition"] in conditions}

@@ -52,6 +52,11 @@ def test_a_set_none_of_which_passed_is_no_empty_one(typed: Typed) -> None:
         code, out, told = typed.text(*words, "n.jsonl")
         assert (code, out) == (2, ""), told
         assert "n.jsonl: nothing is asked: of 2 judged records none passed\n" in told
+    typed.write("empty.jsonl", [])
+    for words in (("describe", "normad"), ("build", "filtered", "-o", "made.jsonl")):
+        assert "judge: no records in empty.jsonl\n" in typed.text(*words, "empty.jsonl")[2]
+    told = typed.text("score", "normad", "empty.jsonl", "empty.jsonl")[2]
+    assert told.endswith("have no id in common\n")
     typed.write("n.jsonl", [*judged, {**norm, "judge": {"verdict": "pass"}}])
     words = ("evaluate", "normad", "n.jsonl", *model, "--condition", "country+value")
     assert typed.text(*words)[0] == 0

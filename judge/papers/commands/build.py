@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import counted, print_lines, print_message, print_table
+from judge.cli.printing import counted, nothing, print_lines, print_message, print_table
 from judge.errors import Exit, UsageError
 
 if TYPE_CHECKING:
@@ -103,6 +103,8 @@ def command(
             if len(first) < _TOLD:
                 line = f"line {item.line}: " if item.line else ""
                 first.append(f"  {line}{problem.message}")
+    if not lines + discards:
+        print_message(nothing(inputs))
     if not quiet:
         remark = f"; {discards} left out: {beside}" if discards else ""
         print_message(f"wrote {out}: {counted(lines, 'line')}{remark}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from judge.cli import options as opt
-from judge.cli.printing import MAX_PROBLEMS, counted, print_message
+from judge.cli.printing import MAX_PROBLEMS, counted, nothing, print_message
 from judge.errors import Exit, UsageError
 from judge.papers.commands.evaluate import BenchmarkFiles, BenchmarkName
 
@@ -60,6 +60,8 @@ def command(
     items = list(benchmark.items(sources, choices))
     sound = unanswered(items)
     bad = [(item, item.problem) for item in items if item.problem is not None]
+    if not items:
+        print_message(nothing(sources))
     tables = benchmark.described(sound, sources) if sound and benchmark.described else []
     if by and sound:
         # The first item of each line; CALI's rows are premises, which several lines have.
