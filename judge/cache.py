@@ -141,6 +141,9 @@ class ReplyCache:
             if (self.folder / name).is_symlink():
                 message = f"{self.folder / name} is a link; name another folder with --cache-dir"
                 raise CacheError(message)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, "it is not a folder")
+        self.folder.mkdir(mode=0o755, parents=True, exist_ok=True)
         _clear_settings(self.folder / "cache.db")
         return diskcache.Cache(str(self.folder), disk=TextDisk, timeout=_STEP, **_SETTINGS)
 
@@ -215,7 +218,7 @@ class ReplyCache:
             raise self._unusable(error) from error
 
     def _unusable(self, error: BaseException) -> CacheError:
-        code, message, remedy = _code(error), str(error), ""
+        code, message, remedy = _code(error), getattr(error, "strerror", None) or str(error), ""
         if locked := code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             message = f"another process has held its lock for {LOCKED_SECONDS:.0f} s"
             remedy = "end that process, "

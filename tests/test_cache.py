@@ -230,6 +230,14 @@ async def test_a_lock_that_goes_away_is_waited_for_and_one_that_stays_is_told(
 # ---------------------------------------------------------------- folders
 
 
+@pytest.mark.parametrize(("name", "why"), [("f", "it is not a folder"), ("f/c", "Not a directory")])
+def test_a_file_in_place_of_the_folder_is_named(tmp_path: Path, name: str, why: str) -> None:
+    (tmp_path / "f").write_text("mine")
+    with pytest.raises(CacheError, match=f"{name}: the cache folder cannot be used: {why}; name"):
+        ReplyCache(tmp_path / name)
+    assert (tmp_path / "f").read_text() == "mine"
+
+
 @pytest.mark.parametrize("name", ["cache.db", "cache.db-wal"])
 def test_no_link_is_followed_out_of_the_folder(tmp_path: Path, name: str) -> None:
     ReplyCache(tmp_path / "c").close()

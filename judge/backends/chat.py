@@ -131,7 +131,10 @@ def _text(message: Mapping[str, Any], tool: str | None) -> str:
 
 
 def count_of(value: object) -> int | None:
-    """A count of tokens; None for anything else, which must not cost the reply."""
+    """A count of tokens, which some servers write as text; None for anything else, which must not
+    cost the reply."""
+    if isinstance(value, str) and value.isdecimal():
+        value = float(value)
     return int(value) if isinstance(value, (int, float)) and 0 <= value <= _MAX_TOKENS else None
 
 

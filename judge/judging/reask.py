@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
@@ -32,7 +33,13 @@ Model = TypeVar("Model", bound=BaseModel)
 _INVALID = (ValidationError, json.JSONDecodeError, ResponseParsingError)
 """Errors on which instructor asks again; any other that it wraps is raised unwrapped."""
 
-logging.getLogger("instructor").addHandler(logging.NullHandler())
+_reasking: ContextVar[bool] = ContextVar("judge_reasking", default=False)
+
+# An invalid reply is a verdict here and no error, and instructor's message quotes the record. The
+# user's own use of instructor goes on logging.
+for _name, _logger in [*logging.root.manager.loggerDict.items()]:
+    if isinstance(_logger, logging.Logger) and _name.partition(".")[0] == "instructor":
+        _logger.addFilter(lambda record: not _reasking.get())
 
 # instructor would build this class again for every call.
 _schema_model = lru_cache(maxsize=256)(instructor.openai_schema)
@@ -73,6 +80,7 @@ async def reask(
         return _chat_completion(completion)
 
     ask: Any = instructor.patch(create=create, mode=instructor.Mode.JSON_SCHEMA)
+    before = _reasking.set(True)
     try:
         reply: Model = await ask(
             response_model=_schema_model(reply_model),
@@ -83,6 +91,8 @@ async def reask(
         if not isinstance(failed.__cause__, _INVALID):
             raise failed.__cause__ or failed from None
         raise Invalid(_first_problem(failed.__cause__)) from None
+    finally:
+        _reasking.reset(before)
     return reply
 
 

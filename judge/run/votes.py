@@ -192,8 +192,9 @@ class PanelVotes:
             parts = [*most, *(["..."] if len(answers) > len(most) else []), *parts]
         return ", ".join(parts)
 
-    def findings(self, pairs: int | None = None) -> Iterator[str]:
-        """The findings in sentences, with at most `pairs` pairs, those that agree least."""
+    def findings(self, pairs: int | None = None, *, repeated: bool = True) -> Iterator[str]:
+        """The findings in sentences, with at most `pairs` pairs, those that agree least; `repeated`:
+        also that no judge that voted several times said something else."""
         everywhere = [pair for pair in self.pairs if not pair.in_part]
         for pair in everywhere[:pairs]:
             one, two = pair.judges
@@ -205,7 +206,7 @@ class PanelVotes:
         if [*everywhere] != self.pairs:
             some = ", ".join(judge for judge in self.asked if self.asked[judge] < self.units)
             yield f"not asked everywhere, so without kappa: {some} (see --all-votes)"
-        if self.repeated:
+        if self.flipped or (self.repeated and repeated):
             yield f"asked again, a judge says something else in {self.flipped} of {self.repeated}"
         if self.further:
             count = f"{self.idle} of {self.further} further votes changed nothing"

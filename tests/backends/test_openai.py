@@ -155,6 +155,7 @@ async def test_reads_text_and_tokens(router: respx.Router, backend: OpenAIBacken
         ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 32}, (32, 9)),
         ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 1e30}, (32, 9)),
         ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": "many"}, (32, 9)),
+        ({"prompt_tokens": "32", "completion_tokens": "9"}, (32, 9)),
         ({"completion_tokens": 9, "total_tokens": 41}, (0, 9)),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 
 from tests.report.pages import Seen
 
+from .conftest import FIXTURES
 from .typed import Typed
 
 ASK = ("validate", "r.jsonl", "--ask", "Fine?", "--on", "text", "-m", "scripted:a.yaml")
@@ -125,6 +126,13 @@ def test_a_judge_that_does_not_repeat_itself_is_told(typed: Typed, more: tuple[s
     assert ("further votes changed nothing" in words) == bool(more)
     once = " ".join(typed.text(*ASK, *more, "--limit", "4", "-o", "p.jsonl")[2].split())
     assert "asked again" not in once
+
+
+def test_a_workflows_own_votes_that_agree_are_told_only_with_votes(typed: Typed) -> None:
+    stories = ("validate", str(FIXTURES / "stories.jsonl"), "--limit", "1")
+    run = (*stories, "-m", f"scripted:{FIXTURES / 'judge.yaml'}", "-o", "o.jsonl", "--overwrite")
+    assert "asked again" not in typed.text(*run)[2]
+    assert "asked again, a judge says something else in 0 of" in typed.text(*run, "--votes", "3")[2]
 
 
 def test_labels_and_scores_of_judges(typed: Typed) -> None:

@@ -138,7 +138,7 @@ async def test_an_invalid_reply_goes_back_with_what_is_wrong(bad: str, told: str
 
 
 @pytest.mark.parametrize("reasks", [0, 1, 3])
-async def test_re_asking_is_bounded(reasks: int) -> None:
+async def test_re_asking_is_bounded(reasks: int, caplog: pytest.LogCaptureFixture) -> None:
     asker, backend = client(one_by_one(INVENTED), reasks=reasks)
     asked = await ask(asker)
     assert len(backend.calls) == reasks + 1
@@ -147,6 +147,7 @@ async def test_re_asking_is_bounded(reasks: int) -> None:
     assert asked.usage.replies == reasks + 1
     assert asked.usage.output_tokens == 3 * (reasks + 1)
     assert asker.counters.reasks == reasks
+    assert not caplog.records, "an invalid reply is a verdict; its log would quote the record"
 
 
 async def test_a_truncated_reply_is_told_apart_and_not_asked_again() -> None:
