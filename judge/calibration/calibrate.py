@@ -64,7 +64,6 @@ def calibrate(
         resources = Resources.of(plain, rubrics=rubrics)
         _refuse_floating(resources)
         try:
-            await resources.prepare()
             return await acalibrate(job, resources, progress)
         finally:
             await resources.models.aclose()
@@ -108,6 +107,8 @@ async def acalibrate(
             leak=leak_of(items, [texts_of(item, judges[0].rubric) for item in items]),
         )
         studies.append(study)
+    # Only now: it may take a call to each model.
+    await resources.prepare()
     # Matrices of a few hundred rows are done before a second thread has started.
     with threadpool_limits(1, user_api="blas"):
         reports = [await _check(study) for study in studies]

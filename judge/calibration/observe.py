@@ -12,6 +12,7 @@ from judge.judging.answer_reader import AnswerReader, mean_of
 from judge.judging.classifiers import Observation
 from judge.judging.injection import injections
 from judge.judging.judge import NOTHING_READ, Judge, Sampling, concurrently
+from judge.judging.limits import Budget, room_within
 from judge.judging.panel import mean_score
 from judge.judging.prompts import lack
 from judge.questions.answers import nearest_answer
@@ -22,7 +23,7 @@ from judge.records.kinds import RECORD, kind_named
 from judge.records.labels import LabelledItem
 from judge.records.names import entry_name
 from judge.run.stream import run
-from judge.verdict import SETTLED, AnswerOutcome, Verdict, Vote
+from judge.verdict import SETTLED, AnswerOutcome, Usage, Verdict, Vote
 from judge.voting import decide
 
 # ---------------------------------------------------------------- records as shown
@@ -137,6 +138,7 @@ async def observe(
     items: Sequence[LabelledItem],
     *,
     at_once: int,
+    budget: Budget,
     votes: int = 1,
     sampling: Sampling = Sampling(),  # noqa: B008 (frozen)
     tokens: bool = True,
@@ -149,6 +151,7 @@ async def observe(
     Args:
         at_once: records judged concurrently. An engine evaluates a record's text once for all items
             about it.
+        budget: the run's; near its end fewer are judged concurrently, as `room_within` says.
         votes: how often a structured judge is asked. Its answer needs more than half of the votes.
         sampling: temperature and seed of the votes.
         tokens: whether a probabilistic judge's first tokens are read.
@@ -163,14 +166,21 @@ async def observe(
     for place, item in enumerate(items):
         places.setdefault(item.record.id, []).append(place)
     answers: dict[int, LabelledAnswer] = {}
+    dearest = Usage()
 
     async def of_record(numbers: Sequence[int]) -> dict[int, LabelledAnswer]:
+        nonlocal dearest
         cast: _Votes = {}
         if judge.probabilistic:
             # Concurrently, so that an engine evaluates a passage once for all items about it.
-            answers_read = await concurrently(of_item(items[n], cast) for n in numbers)
-            return dict(zip(numbers, answers_read, strict=True))
-        return {n: await of_item(items[n], cast) for n in numbers}
+            read = await concurrently(of_item(items[n], cast) for n in numbers)
+        else:
+            read = [await of_item(items[n], cast) for n in numbers]
+        seen = (answer.observation.usage for answer in read if answer.observation is not None)
+        used = sum((*seen, *(vote.usage for vote in cast.values())), Usage())
+        cost = max(dearest.cost_usd or 0.0, used.cost_usd or 0.0)
+        dearest = Usage(max(dearest.replies, used.replies), cost_usd=cost)
+        return dict(zip(numbers, read, strict=True))
 
     async def of_item(item: LabelledItem, cast: _Votes) -> LabelledAnswer:
         record = record_for(item, judge.rubric)
@@ -194,7 +204,7 @@ async def observe(
         answers.update(new)
         progress(len(answers))
 
-    await run(places.values(), of_record, keep, room=lambda: at_once)
+    await run(places.values(), of_record, keep, room=lambda: room_within(budget, dearest, at_once))
     return [answers[place] for place in range(len(items))]
 
 

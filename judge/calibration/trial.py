@@ -115,6 +115,7 @@ class CheckData:
             state=probed or (settings.method is None and states),
             screened=settings.on_injection == "abstain",
             at_once=self.resources.models.slots,
+            budget=self.resources.models.budget,
             progress=lambda count: self.progress(name, judge.client.spec, count, len(items)),
         )
 

@@ -74,7 +74,6 @@ class RayEngine:
 
     async def prepare(self) -> None:
         """Join or start Ray; raises UsageError if there is none, or it has no room."""
-        await self._task.look()
         arguments = self._settings, self._of_worker, self._task.resources, self._count
         self.stream = await asyncio.to_thread(ChunkStream, *arguments)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from judge.errors import BackendError, BadRequest, Exit, GivenUp
+from judge.verdict import Usage
 
 MAX_OUTAGE = 120.0
 """Seconds without any answer, from the first canary, before a server is given up."""
@@ -92,6 +93,22 @@ class Budget:
         # Ten times 0.2 is less than 2 by a rounding error.
         if self.max_cost is not None and round(self.cost, 9) >= self.max_cost and not free:
             raise BudgetReached(f"--max-cost {self.max_cost} USD is reached")
+
+
+def room_within(budget: Budget, dearest: Usage, slots: int) -> int:
+    """How many records may be under way, so that a small budget finishes some of them.
+
+    Without a limit: `slots`. Otherwise one until a record is finished; then as many as the rest of
+    the budget pays for, if each takes as much as the `dearest` record so far.
+    """
+    room = slots
+    if budget.max_calls is not None:
+        remaining = budget.max_calls - budget.calls
+        room = min(room, remaining // dearest.replies if dearest.replies else 1)
+    if budget.max_cost is not None:
+        money, cost = budget.max_cost - budget.cost, dearest.cost_usd
+        room = min(room, int(money / cost) if cost else slots if dearest.replies else 1)
+    return max(1, room)
 
 
 # ------------------------------------------------------------ concurrent calls

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from judge import traces
 from judge.cache import CacheError
 from judge.errors import BackendError, JudgeError, Unavailable, UsageError
-from judge.judging.limits import Budget, Interrupted, record_turn
+from judge.judging.limits import Interrupted, record_turn, room_within
 from judge.records import Record
 from judge.records.lines import Line, bad_input, renamed
 from judge.run.description import UNFINISHED, read_description, write_description
 from judge.run.job import Job
 from judge.run.output import Sink, real, sort_review
 from judge.run.report import Report
-from judge.run.stream import MAX_BUFFERED, Stop, interrupts
+from judge.run.stream import MAX_BUFFERED, Stop, aside, interrupts
 from judge.run.stream import run as run_stream
 from judge.run.task import Engine, Progress, Task, Watcher, line_of
 from judge.verdict import Usage
@@ -42,22 +43,6 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     except ImportError:
         return asyncio.new_event_loop()
     return new_event_loop()
-
-
-def room_within(budget: Budget, dearest: Usage, slots: int) -> int:
-    """How many records may be under way, so that a small budget finishes some of them.
-
-    Without a limit: `slots`. Otherwise one until a record is finished; then as many as the rest of
-    the budget pays for, if each takes as much as the `dearest` record so far.
-    """
-    room = slots
-    if budget.max_calls is not None:
-        remaining = budget.max_calls - budget.calls
-        room = min(room, remaining // dearest.replies if dearest.replies else 1)
-    if budget.max_cost is not None:
-        money, cost = budget.max_cost - budget.cost, dearest.cost_usd
-        room = min(room, int(money / cost) if cost else slots if dearest.replies else 1)
-    return max(1, room)
 
 
 class TaskRun:
@@ -85,7 +70,8 @@ class TaskRun:
         self._files = ExitStack()
         self._dearest = Usage()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._streaming = False
+        self._streaming = self._asks = False
+        self._items: Iterable[Record] = ()
 
     def run(self) -> Report:
         """Run until the items end, or until a signal or `interrupt` stops the run.
@@ -127,8 +113,8 @@ class TaskRun:
         return self.report
 
     async def _prepared(self) -> bool:
-        """Prepare every model; False if the run is stopped first."""
-        preparing = asyncio.ensure_future(self.engine.prepare())
+        """Look at the first records and prepare every model; False if the run is stopped first."""
+        preparing = asyncio.ensure_future(self._prepare())
         self.stop.tasks.add(preparing)
         preparing.add_done_callback(self.stop.tasks.discard)
         try:
@@ -139,13 +125,31 @@ class TaskRun:
             self._stop_for(error)
         return not self.stop.asked
 
+    async def _prepare(self) -> None:
+        """Read up to the first record that can be asked about; the models are reached only then,
+        since each may take a call."""
+        await self.task.look()
+        items, first = self.task.items(), list[Record]()
+
+        def read() -> None:
+            for item in islice(items, MAX_BUFFERED):
+                first.append(item)
+                if item.problem is None:
+                    return
+
+        await aside(read)
+        self._items = chain(first, items)
+        self._asks = len(first) == MAX_BUFFERED or any(item.problem is None for item in first)
+        if self._asks:
+            await self.engine.prepare()
+
     async def _stream(self) -> None:
         self._streaming = True
-        slots = self.engine.slots
+        slots = self.engine.slots if self._asks else 1
         ticking = asyncio.create_task(self._tick())
         try:
             await run_stream(
-                self.task.items(),
+                self._items,
                 self._line,
                 self._emit,
                 room=lambda: room_within(self.resources.models.budget, self._dearest, slots),

@@ -134,8 +134,7 @@ class Task(ABC):
         """Read ahead to check that the items can be asked about; raises UsageError."""
 
     async def prepare(self) -> None:
-        """Look, and reach every model before the first item; raises BackendError or UsageError."""
-        await self.look()
+        """Reach every model before the first item; raises BackendError or UsageError."""
         await self.resources.prepare()
 
     async def aclose(self) -> None:

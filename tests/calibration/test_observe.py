@@ -16,7 +16,7 @@ from judge.calibration.observe import LabelledAnswer, observe
 from judge.errors import BackendError, BadRequest, Denied, Unreachable
 from judge.judging.answer_reader import AnswerReader
 from judge.judging.judge import NOTHING_READ, Judge
-from judge.judging.limits import BudgetReached
+from judge.judging.limits import Budget, BudgetReached
 from judge.records import Record
 from judge.records.labels import LabelledItem
 
@@ -29,7 +29,7 @@ STORY = {
 
 
 def seen(judge: Judge, items: Sequence[LabelledItem], **more: Any) -> list[LabelledAnswer]:
-    return asyncio.run(observe(judge, items, at_once=4, **more))
+    return asyncio.run(observe(judge, items, at_once=4, budget=Budget(), **more))
 
 
 def asked(judge: Judge) -> list[Call]:
@@ -52,7 +52,9 @@ def test_the_items_of_a_record_are_asked_one_after_the_other() -> None:
     """Whatever their order in the file: so an engine reads its text once."""
     judge = judge_of("incorporation", lambda call: 0.9)
     items = [item for pair in zip(value_items("a"), value_items("b"), strict=True) for item in pair]
-    assert [one.item for one in asyncio.run(observe(judge, items, at_once=1))] == items
+    assert [
+        one.item for one in asyncio.run(observe(judge, items, at_once=1, budget=Budget()))
+    ] == items
     calls = [(call.origin.record, "Pears" in call.messages[-1]["content"]) for call in asked(judge)]
     expected = [("a", True), ("a", False), ("b", True), ("b", False)]
     assert list(dict.fromkeys(calls)) == expected and calls == sorted(calls, key=expected.index)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import Loopback, says
 
 from judge.run.profiles import named
 from tests.calibration.asking import PLAIN_FILE
@@ -697,3 +698,20 @@ def test_labels_of_unequal_weight_are_counted_as_they_are(typed: Typed) -> None:
     (judge,) = json.loads(out)["checks"][0]["judges"]
     final = judge["calibrated"] or judge["uncalibrated"]
     assert judge["controls"]["kappa"]["value"] == final["kappa"]["value"]
+
+
+def test_a_limit_on_cost_is_overrun_by_few_calls(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records are asked concurrently only as far as the rest of the money goes."""
+    rows = [{"id": f"r{n}", "text": f"Mail {n}.", "labels": {"question": "yes"}} for n in range(40)]
+    typed.write("labels.jsonl", rows)
+    (typed.folder / "judge.toml").write_text('[prices."openai:m"]\ninput = 0\noutput = 1000\n')
+    reply = says({"quote": None, "reason": "so", "answer": "yes"}, delay=0.05)
+    with Loopback(lambda asked: reply) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        ask = ("--ask", "Fine?", "--on", "text", "-m", "openai:m", "--no-cache", "--no-controls")
+        limits = ("--max-cost", "0.05", "--trust-config", "-q")
+        code, _, told = typed.text("calibrate", "labels.jsonl", *ask, *limits)
+        assert code == 4 and "--max-cost 0.05 USD is reached" in told and server.count < 9

@@ -490,3 +490,25 @@ def test_a_text_too_long_for_one_model_goes_to_another(
         assert code == 3 and "3 x context-exceeded" in told and more in " ".join(told.split())
         code, _, told = typed.text(*run, *["--resume", "--rejudge", "error", "-m", "openai:long"])
     assert code == 0 and "1 kept" in told and "4 of 4 records pass" in told
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("validate", "bad.jsonl", *ASK), 3),
+        (("evaluate", "normad", "missing.csv"), 2),
+        (("evaluate", "cali", "bad.jsonl"), 3),
+        (("generate", "norms", "missing.jsonl"), 2),
+        (("calibrate", "bad.jsonl", *ASK), 2),
+    ],
+)
+def test_a_source_without_a_record_costs_nothing(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], code: int
+) -> None:
+    """Not even the small question that finds out how a server is asked for JSON."""
+    typed.write("bad.jsonl", [], "{torn\n" * 2)
+    with Loopback() as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        done = typed(*words, "-m", "openai:m")
+        assert (done.returncode, server.count) == (code, 0), done.stderr

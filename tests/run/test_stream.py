@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judge.judging.limits import Budget
-from judge.run.run import room_within
+from judge.judging.limits import Budget, room_within
 from judge.run.stream import Stop, run
 from judge.verdict import Usage
 
