@@ -193,8 +193,8 @@ class PanelVotes:
         return ", ".join(parts)
 
     def findings(self, pairs: int | None = None, *, repeated: bool = True) -> Iterator[str]:
-        """The findings in sentences, with at most `pairs` pairs, those that agree least. `repeated`:
-        also that no judge that voted several times said something else."""
+        """The findings in sentences, with at most `pairs` pairs, those that agree least; if
+        `repeated`, also that no judge that voted several times said something else."""
         everywhere = [pair for pair in self.pairs if not pair.in_part]
         for pair in everywhere[:pairs]:
             one, two = pair.judges
