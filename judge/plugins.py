@@ -88,17 +88,20 @@ def unusable(group: str, name: str, why: str) -> UsageError:
 
 def owner(error: BaseException) -> str:
     """The package in whose code an unexpected error arose: judge, or that of a plug-in."""
-    owners = {
-        point.module.partition(".")[0]: _package(point)
-        for points in _installed().values()
-        for point in points
-    }
+    owners = _owners()
     modules = (
         str(frame.f_globals.get("__name__")).partition(".")[0]
         for frame, _ in walk_tb(error.__traceback__)
     )
     packages = [owners[module] for module in modules if module in owners]
     return packages[-1] if packages else DISTRIBUTION
+
+
+@cache
+def _owners() -> Mapping[str, str]:
+    """The package behind each top-level module that an entry point names."""
+    points = (point for points in _installed().values() for point in points)
+    return {point.module.partition(".")[0]: _package(point) for point in points}
 
 
 def packages(group: str, values: Iterable[str]) -> dict[str, str]:

@@ -10,7 +10,8 @@ from judge import plugins
 from judge.backends.base import Backend, parse_model, what_to_type
 from judge.errors import UsageError, nearest
 
-_GROUP = "judge.backends"
+BACKENDS = "judge.backends"
+"""The entry-point group of backends."""
 
 MODEL_HINT = (
     "name a model: --model openai:gpt-4o "
@@ -55,7 +56,7 @@ def default_judge() -> DefaultModel:
 
 def providers() -> tuple[str, ...]:
     """The providers installed, sorted by name."""
-    return plugins.names(_GROUP)
+    return plugins.names(BACKENDS)
 
 
 def factory(spec: str, servers: Collection[str] = ()) -> type[Backend]:
@@ -69,7 +70,7 @@ def factory(spec: str, servers: Collection[str] = ()) -> type[Backend]:
     """
     provider, name = parse_model(spec)
     try:
-        backend: type[Backend] | None = plugins.load(_GROUP, provider, Backend)
+        backend: type[Backend] | None = plugins.load(BACKENDS, provider, Backend)
     except ImportError as error:
         raise UsageError(f"{spec}: {error}; the provider's library is missing") from error
     if backend is None:

@@ -120,8 +120,10 @@ def _what_next(report: Report, job: Job) -> Iterator[str]:
 
 def next_report(out: Path) -> str:
     """The command that shows the lines of a file as a page."""
+    # A name that begins with - would be read as an option.
+    lines = f"./{out}" if str(out).startswith("-") else str(out)
     page = shlex.quote(str(out.with_suffix(".html")))
-    return f"next: judge report {shlex.quote(str(out))} -o {page}"
+    return f"next: judge report {shlex.quote(lines)} -o {page}"
 
 
 def _table(table: Path, out: Path, *, made: bool) -> str:

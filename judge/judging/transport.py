@@ -163,11 +163,15 @@ class Transport:
                     self._budget.take(free=self._free)
                     self.counters.calls += 1
                     try:
-                        async with asyncio.timeout(self._timeout):
+                        async with asyncio.timeout(self._timeout) as limit:
                             completion = await self._backend.complete(call, mode)
                     except TimeoutError as error:
-                        text = f"no answer within {self._timeout:g} s (--timeout)"
-                        raise NoReply(text) from error
+                        text = f"no answer within {self._timeout or 0:g} s (--timeout)"
+                        raise NoReply(text if limit.expired() else f"timeout: {error}") from error
+                    if not isinstance(completion, Completion):
+                        made = f"{type(completion).__name__}, not a judge.backends.base.Completion"
+                        kind = type(self._backend)
+                        raise TypeError(f"{kind.__module__}.{kind.__name__} returned {made}")
                     sent = call.sent(decides=self._backend.decides)
                     completion = answer_of(call, counted(call, completion, sent))
                     if keep is not None:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode
 
-from judge.backends import default_judge, factory, providers
+from judge import plugins
+from judge.backends import BACKENDS, default_judge, factory, providers
 from judge.backends.base import Backend, Method, Mode, parse_model
 from judge.cache import ReplyCache, cache_dir
 from judge.configuration import user_file
@@ -240,7 +241,15 @@ def backend_of(spec: str, settings: Settings) -> Backend:
     if server is None:
         kind = factory(spec, settings.servers)
         more: dict[str, Any] = {"request": _request(settings)} if kind.speaks_openai else {}
-        return kind(name, **more)
+        try:
+            return kind(name, **more)
+        except JudgeError:
+            raise
+        except Exception as error:
+            if not plugins.packages(BACKENDS, [provider]):
+                raise
+            why = f"{type(error).__name__}: {error}"
+            raise plugins.unusable(BACKENDS, provider, why) from error
     from judge.backends.openai import OpenAIBackend, named_server
 
     table, variable = f"[servers.{provider}]", server.key_env or "no variable"

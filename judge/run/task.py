@@ -3,6 +3,7 @@ tasks."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from abc import ABC, abstractmethod
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from judge import plugins
 from judge.digest import digest
-from judge.errors import BackendError, JudgeError
+from judge.errors import DISTRIBUTION, BackendError, JudgeError
 from judge.judgement import Unfinished
 from judge.records import Record
 from judge.records.lines import Line
@@ -217,9 +218,15 @@ async def line_of(task: Task, record: Record, engine: Engine) -> Line:
         return task.failed(record, error.kind, str(error), error.unfinished)
     except JudgeError:
         raise
-    except Exception as error:  # noqa: BLE001
+    except (Exception, asyncio.CancelledError) as error:
+        # A library may cancel a call by itself; only if the run stops is the record to be dropped.
+        own = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and own is not None and own.cancelling():
+            raise
         # A fault of judge, or of an added rubric, workflow or benchmark: one record must not stop
         # all others, in this run and at every resume.
         _log.exception("%r was not judged", record.id)
-        message = redacted(f"{type(error).__name__}: {error}")
+        message = redacted(f"{type(error).__name__}: {error}").removesuffix(": ")
+        if (package := plugins.owner(error)) != DISTRIBUTION:
+            message += f" (a fault in {package})"
         return task.failed(record, "internal", message, None)

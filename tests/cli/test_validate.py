@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from judge.cache import ReplyCache
+from judge.cli.summary import next_report
 
 from .conftest import lines, norm
 from .typed import Typed
@@ -495,3 +497,4 @@ def test_the_summary_ends_with_what_a_person_does_next(typed: Typed) -> None:
         "next: judge report 'my out.jsonl' -o 'my out.html'",
     ]
     assert all(len(line) <= 80 for line in told)
+    assert next_report(Path("-o.jsonl")) == "next: judge report ./-o.jsonl -o -o.html"

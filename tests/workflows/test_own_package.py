@@ -18,6 +18,14 @@ from judge.options import Options
 from judge.questions.rubric import Rubric
 from judge.settings import CoreSettings
 
+BACKEND = """import asyncio
+from judge.backends.base import Backend
+class mine(Backend):
+    def __init__(self, name): {0}
+    def identity(self): return {{"model": "m"}}
+    async def complete(self, call, mode): {1}"""
+ASKED = "validate r.jsonl --no-cache --ask a? -m mine:m"
+
 SETTING = """from judge.options import Options, judging
 class mine(Options):
     {0}: int = judging("Mine.", default=1{1})"""
@@ -123,6 +131,25 @@ def test_one_module_declares_kind_workflow_and_settings(tmp_path: Path) -> None:
             "class mine: pass",
             "validate r.jsonl --ask a? -m mine:m",
             "mine:mine is no judge.backends.base.Backend",
+        ),
+        (
+            "backends",
+            BACKEND.format("raise KeyError('MINE_URL')", "pass"),
+            ASKED,
+            "of the package mine, cannot be used: KeyError: 'MINE_URL'; mend mine, or",
+        ),
+        ("backends", BACKEND.format("pass", "pass"), ASKED, "mine.mine returned NoneType, not a"),
+        (
+            "backends",
+            BACKEND.format("pass", "raise asyncio.CancelledError"),
+            ASKED,
+            '"message":"CancelledError (a fault in mine)"',
+        ),
+        (
+            "backends",
+            BACKEND.format("pass", "raise TimeoutError('mine')"),
+            ASKED,
+            "server-fault: timeout: mine",
         ),
         ("commands", "1 +", "mine", "SyntaxError: invalid syntax (mine.py, line 1); mend mine, or"),
         ("commands", "1 +", "-h", "Judge records; write each back"),
