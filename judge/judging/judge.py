@@ -44,10 +44,12 @@ async def concurrently(coroutines: Iterable[Coroutine[Any, Any, Part]]) -> list[
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How replies are drawn: temperature (0 and up) and the seed of vote 0; vote i adds i to it."""
+    """How replies are drawn: temperature (0 and up), and a seed. Vote i is draw `first` + i, which
+    is added to the seed."""
 
     temperature: float = 0.0
     seed: int = 0
+    first: int = 0
 
 
 @dataclass(frozen=True)
@@ -200,12 +202,13 @@ class Judge:
     ) -> Call:
         """The call of a vote without its messages."""
         name = self.rubric.name if self.probabilistic else self.rubric.file
+        draw = sampling.first + vote
         return Call(
             messages=(),
             temperature=0.0 if self.probabilistic else sampling.temperature,
-            seed=sampling.seed + vote if self.client.backend.seeded else None,
+            seed=sampling.seed + draw if self.client.backend.seeded else None,
             max_tokens=self.rubric.max_tokens,
-            vote=vote,
+            vote=draw,
             role=self.role,
             origin=Origin(name, record.id, round, vote, record.as_mapping),
         )

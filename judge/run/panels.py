@@ -197,9 +197,12 @@ class Resources:
         additional = tuple(n for n in self.rubrics.own if n not in workflow.checks)
         names = (*(n for n in workflow.checks if n in checks), *additional)
         accepted = (*(n for n in workflow.accepted if n in checks), *additional)
+        loop = {n: self._panel_of(n, "loop", workflow) for n in names}
+        final = {n: self._panel_of(n, "final", workflow) for n in accepted}
+        final |= {n: _drawn_after(final[n], loop[n]) for n in workflow.accepted if n in final}
         context = Context(
-            loop_panels={n: self._panel_of(n, "loop", workflow) for n in names},
-            final_panels={n: self._panel_of(n, "final", workflow) for n in accepted},
+            loop_panels=loop,
+            final_panels=final,
             rewriters={n: self._rewriter(n) for n in workflow.rewrites},
             selected=checks,
             additional=additional,
@@ -414,3 +417,11 @@ class Resources:
         judge = Judge(rubric, self.models.client(spec), "logprobs", by)
         judge = self._reading(judge, 1, 0.0, decides=True, cheap=True)
         return None if self._declined(rubric.name, (spec,)) else judge
+
+
+def _drawn_after(final: Panel, loop: Panel) -> Panel:
+    """The final judge's panel with other draws than the loop judge's: what these said ended the
+    loop, so counted again they would pass too often. Replies at temperature 0 are the same."""
+    if final.sampling != loop.sampling or final.sampling.temperature == 0:
+        return final
+    return replace(final, sampling=replace(final.sampling, first=loop.votes))

@@ -333,6 +333,19 @@ def test_a_model_that_a_profile_chose_has_no_source_of_the_users() -> None:
     assert RubricSet.of(chosen).settings.model == ("local:chosen",)
 
 
+def test_sampled_votes_of_the_final_judge_are_other_draws_than_the_loop_judges() -> None:
+    def seeds(**more: Any) -> list[int]:
+        context = Resources.of(settings(model=(WARM,), seed=5, **more)).bound("story").context
+        panels = (context.loop_panels["incorporation"], context.final_panels["incorporation"])
+        record = Record("s.jsonl", 1, {"id": "a", "story": "S", "values": ["v--for"]})
+        calls = (p.calls(record.of_kind("story"), most=True) for p in panels)
+        return [call.seed or 0 for drawn in calls for _, call in drawn]
+
+    assert seeds(temperature=1.0, vote_temperature=1.0) == [5, 6, 7, 8]
+    assert seeds(temperature=0.5, vote_temperature=1.0) == [5, 5, 6, 7], "no reply is the same"
+    assert seeds() == [5, 5, 6, 7]
+
+
 def test_a_run_is_described_with_the_words_of_its_questions() -> None:
     Path("p.yaml").write_text("name: polite\ntitle: Manners\nquestion: Is it polite?\n")
     described = Resources.of(settings(model=(WARM,), rubric=("p.yaml",))).bound("record").described
