@@ -31,9 +31,15 @@ _LOG.addFilter(_of_the_server)
 
 
 async def run_app(
-    app: web.Application, ready: Callable[[int], None], end: asyncio.Event, host: str, port: int
+    app: web.Application,
+    ready: Callable[[int], None],
+    end: asyncio.Event,
+    host: str,
+    port: int,
+    wait: int = 1,
 ) -> None:
-    """Serve the application until a signal comes or `end` is set; requests are not logged.
+    """Serve the application until a signal comes or `end` is set, then answer the requests under
+    way, for `wait` seconds at most; requests are not logged.
 
     Args:
         ready: is called with the port.
@@ -47,7 +53,7 @@ async def run_app(
     def stop(_: bool) -> None:
         loop.call_soon_threadsafe(end.set)
 
-    runner = web.AppRunner(app, access_log=None, logger=_LOG, shutdown_timeout=1)
+    runner = web.AppRunner(app, access_log=None, logger=_LOG, shutdown_timeout=wait)
     await runner.setup()
     try:
         try:

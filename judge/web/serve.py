@@ -30,6 +30,9 @@ from judge.web.typed_questions import SERVED, Decider, DecisionRequest, Unanswer
 MAX_REQUESTS = 64
 """Requests under way or waiting; further ones get 429."""
 
+LAST_ANSWERS = 30
+"""Most seconds to answer the requests under way once a signal came."""
+
 ALIAS = "jev-"
 """Prefix of the model names that System One's clients send by default."""
 
@@ -65,7 +68,7 @@ async def _serve(
             address = f"[{host}]" if ":" in host else host
             ready(f"http://{address}:{port}", service.name)
 
-        await run_app(service.app(), started, asyncio.Event(), host, port)
+        await run_app(service.app(), started, asyncio.Event(), host, port, LAST_ANSWERS)
     finally:
         await resources.models.aclose()
 

@@ -10,10 +10,13 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 import urllib.error
 import urllib.request
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -29,12 +32,16 @@ from .conftest import Shell, jsonl, wait_until_told
 QUESTION = "Is this e-mail polite?"
 KEY = "for-clients"
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("serve")]
+UNDER_WAY = threading.Event()
 POLITE, RUDE = {"email": "Dear Ann, thank you."}, {"email": "Fool, go away."}
 
 
 def answer(asked: Asked) -> Answer:
     """Yes to politeness unless the text has the word fool; letters and numbers follow from the
     prompt."""
+    if "Slow" in asked.prompt:
+        UNDER_WAY.set()
+        time.sleep(5)
     if QUESTION in asked.prompt:
         likely = 0.1 if "Fool" in asked.prompt else 0.8
         return chances(Yes=math.log(likely), No=math.log(1 - likely))
@@ -201,6 +208,21 @@ def test_strangers_and_floods_are_refused(served: str) -> None:
         # No HTTP; that nothing is logged of it, the fixture checks.
         link.sendall(b"GET / HTTP/1.1\r\nAuthorization: Bearer \x1b[31mDear Ann\r\n\r\n")
         assert b" 400 " in link.recv(4096)
+
+
+def test_requests_under_way_are_answered_before_the_end(calibrated: Shell) -> None:
+    words = ("serve", "--profile", "calibrated/profile.json", "-m", "openai:m", "--port", "0")
+    process = calibrated.start(*words)
+    told = wait_until_told(process, b"/v1/systemone").decode()
+    url = re.search(r"http://127\.0\.0\.1:\d+", told)
+    assert url is not None
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(post, url[0], {"email": "Dear Slow"}, {"polite": {"type": "noul"}})
+        assert UNDER_WAY.wait(30)
+        process.send_signal(signal.SIGTERM)
+        status, reply = asked.result()
+    assert status == 200 and reply["answers"]["polite"]["noul"] > 0.5
+    assert process.wait(60) == 0
 
 
 def test_a_judge_that_guesses_is_not_served(calibrated: Shell) -> None:
