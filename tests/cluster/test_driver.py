@@ -9,6 +9,7 @@ import os
 import pickle
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -282,8 +283,24 @@ def test_a_run_without_ray_leaves_standard_output_as_it_was(
 
 def test_workers_for_which_there_is_no_room_are_refused() -> None:
     assert workers_for(None, 2, {"CPU": 16.0, "GPU": 5.0}) == 2
+    assert workers_for(3, 0, {"CPU": 16.0}) == 3
+    with pytest.raises(UsageError, match="16 CPU, 0 GPU and a worker takes 1 CPU, 1 GPU"):
+        workers_for(None, 1, {"CPU": 16.0})
     with pytest.raises(UsageError, match="it holds 2 workers, not 3"):
         workers_for(3, 2, {"CPU": 16.0, "GPU": 5.0})
+
+
+def test_a_ray_that_would_listen_beyond_this_machine_is_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ray = pytest.importorskip("ray")
+    stopped: list[bool] = []
+    monkeypatch.setattr(ray, "init", lambda **_: None)
+    monkeypatch.setattr(ray, "shutdown", lambda: stopped.append(True))
+    monkeypatch.setattr(ray.util, "get_node_ip_address", lambda: "10.0.0.7")
+    with pytest.raises(UsageError, match="beyond this machine"), ExitStack() as stack:
+        driver._join(settings(), stack)
+    assert stopped == [True]
 
 
 @pytest.mark.slow
