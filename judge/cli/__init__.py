@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable
@@ -80,6 +81,7 @@ def main() -> None:
     guard_process()
     guard_tracing()
     guard_streams()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # So that new files are removed.
     try:
         code = _ended(_complete if os.environ.get("_JUDGE_COMPLETE") == "complete_bash" else app)
         # Without this flush, an error in writing the buffer would come after the exit code is set.

@@ -152,9 +152,7 @@ def command(
 
     refuse_existing("-o", out, overwrite, is_folder=True)
     announce(settings, profiled=False, quiet=quiet)
-    # SIGTERM ends it like Ctrl-C. SIGINT is set, too: a script's `&` starts it with SIGINT ignored.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.default_int_handler)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # A script's `&` had it ignored.
     try:
         with steps("items", quiet=quiet) as show:
             report = api.calibrate(

@@ -92,6 +92,16 @@ def test_an_idle_standard_input_does_not_hold_the_process(
 
 
 @pytest.mark.slow
+def test_sigterm_leaves_no_half_written_file(judge: Shell) -> None:
+    process = judge.start("build", "filtered", "-", "-o", "sound.jsonl")
+    wait_for(lambda: any(judge.folder.glob(".judge-*.tmp")), "no file was begun")
+    process.send_signal(signal.SIGTERM)
+    told = process.communicate(timeout=60)[1]
+    assert process.returncode == 130 and b"the same command can be run again" in told
+    assert not any(judge.folder.glob("*sound*")) and not any(judge.folder.glob(".judge-*.tmp"))
+
+
+@pytest.mark.slow
 def test_a_calibration_in_the_background_of_a_script_hears_an_interrupt(judge: Shell) -> None:
     judge.script("slow.yaml", [{"p_yes": 0.9, "delay": 0.2}])
     rows = [{**norm(n), "labels": {"relevance": "yes"}} for n in range(400)]
