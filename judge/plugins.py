@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import sys
+import threading
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from traceback import walk_tb
@@ -42,7 +45,8 @@ def load(group: str, name: str, form: type = object) -> Any:
     if point is None:
         return None
     try:
-        plugin = point.load()
+        with prints_aside():
+            plugin = point.load()
     except (Exception, SystemExit) as error:
         if _package(point) == DISTRIBUTION:
             raise
@@ -95,6 +99,13 @@ def owner(error: BaseException) -> str:
     )
     packages = [owners[module] for module in modules if module in owners]
     return packages[-1] if packages else DISTRIBUTION
+
+
+def prints_aside() -> AbstractContextManager[Any]:
+    """Prints go to stderr in the main thread, where the command line runs. In the thread of
+    `judge.validate` they stay: what the program prints meanwhile would go to stderr, too."""
+    in_main = threading.current_thread() is threading.main_thread()
+    return redirect_stdout(sys.stderr) if in_main else nullcontext()
 
 
 @cache

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 import runpy
-import sys
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from functools import lru_cache, partial
 from inspect import getclosurevars, isfunction, ismethod
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
+from judge import plugins
 from judge.digest import digest
 from judge.errors import UsageError, why_unread
 from judge.questions.field_tests import no, yes
@@ -84,7 +83,7 @@ class PythonFunction(Section):
         """
         function = self.load()
         try:
-            with _prints_aside():
+            with plugins.prints_aside():
                 outcome = function(fields)
         except (Exception, SystemExit) as error:
             lines = [f.lineno for f in extract_tb(error.__traceback__) if f.filename == self.path]
@@ -105,13 +104,6 @@ class PythonFunction(Section):
 _PYTHON = re.escape(str(Path(threading.__file__).parent))
 _LIBRARIES = re.compile(rf"{_PYTHON}|<frozen |.*-packages\b")
 """Matches the file names of Python's own code and of installed packages."""
-
-
-def _prints_aside() -> AbstractContextManager[Any]:
-    """Prints go to stderr in the main thread, where the command line runs. In the thread of
-    `judge.validate` they stay: what the program prints meanwhile would go to stderr, too."""
-    in_main = threading.current_thread() is threading.main_thread()
-    return redirect_stdout(sys.stderr) if in_main else nullcontext()
 
 
 def _plain(content: object, around: frozenset[int] = frozenset()) -> object:
@@ -150,7 +142,7 @@ def _plain(content: object, around: frozenset[int] = frozenset()) -> object:
 def _run(path: str, digest: str) -> dict[str, Any]:
     """The globals of the file with this digest, after running it."""
     try:
-        with _prints_aside():
+        with plugins.prints_aside():
             return runpy.run_path(path)
     except (Exception, SystemExit) as error:
         raise UsageError(f"{path}: {type(error).__name__}: {error}") from error

@@ -49,8 +49,9 @@ def load_workflow(name: str) -> Workflow:
 def _from_file(path: Path, variable: str, digest: str) -> Workflow:
     """The workflow of a file; the code's digest is part of its name, and so of the fingerprint."""
     try:
-        workflow = runpy.run_path(str(path)).get(variable)
-    except Exception as error:
+        with plugins.prints_aside():
+            workflow = runpy.run_path(str(path)).get(variable)
+    except (Exception, SystemExit) as error:
         raise UsageError(f"--workflow {path}: {type(error).__name__}: {error}") from error
     if not isinstance(workflow, Workflow):
         workflow = _of_graph(workflow, path, variable)

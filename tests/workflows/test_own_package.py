@@ -113,6 +113,12 @@ def test_one_module_declares_kind_workflow_and_settings(tmp_path: Path) -> None:
             "plan r.jsonl --ask a?",
             "the setting limit of mine gets no flag: rename it",
         ),
+        (
+            "workflows",
+            "print('hi'); raise SystemExit(1)",
+            "plan r.jsonl --workflow mine.py:mine",
+            "mine.py: SystemExit: 1",
+        ),
         ("workflows", "", "plan r.jsonl --workflow mine", "module 'mine' has no attribute 'mine'"),
         (
             "kinds",
@@ -122,7 +128,7 @@ def test_one_module_declares_kind_workflow_and_settings(tmp_path: Path) -> None:
         ),
         (
             "kinds",
-            "raise SystemExit(1)",
+            "print('hi'); raise SystemExit(1)",
             "plan r.jsonl --ask a?",
             "of the package mine, cannot be used: SystemExit: 1; mend mine, or",
         ),
@@ -180,7 +186,7 @@ def test_a_broken_package_is_named(
     env = {**os.environ, "PYTHONPATH": str(tmp_path), "COLUMNS": "200"}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
     assert told in " ".join((done.stdout + done.stderr).split())
-    assert "fault in judge" not in done.stderr
+    assert "fault in judge" not in done.stderr and "hi\n" not in done.stdout
     if "--ask a? -m" not in words and ("--ask" in words or words == "-h"):
         assert done.returncode == 0, done.stderr
 
