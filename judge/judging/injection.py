@@ -195,6 +195,8 @@ _MIXED = re.compile(f"[A-Za-z]{_LOOK_ALIKE}++[A-Za-z]|{_LOOK_ALIKE}[A-Za-z]++{_L
 
 def _mixed(text: str) -> str | None:
     """The first words that mix Latin letters with look-alikes of another script, if several do."""
+    if not _TELLING.search(text):  # Usual, and found in a hundredth of the time.
+        return None
     words = (w for w in _READ_AS_LATIN.finditer(text) if _TELLING.search(w.group()))
     places = (w.start() + mix.start() for w in words for mix in _MIXED.finditer(w.group()))
     found = list(islice(places, _MIXES))
