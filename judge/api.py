@@ -36,12 +36,14 @@ from judge.report.files import export, make_table, report
 from judge.results import Judgements, Results
 from judge.run.job import Job, files_of, outputs_of
 from judge.run.models import model_names
+from judge.run.panels import Resources
 from judge.run.profiles import questions_of
 from judge.run.report import Report, write_summary
 from judge.run.rubrics import RubricSet, collect, replacements
 from judge.run.stream import beside_any_loop
 from judge.run.summary import Summary
 from judge.run.task import Progress, Watcher
+from judge.run.validate import Validation
 from judge.run.validate import validate as run_validation
 from judge.settings import Settings
 
@@ -247,6 +249,16 @@ def plan_job(job: Job, settings: Settings) -> Plan:
     from judge.run.plan import plan
 
     return plan(job, settings)
+
+
+def look_ahead(job: Job, settings: Settings) -> None:
+    """Read the first records, unless from standard input, which can be read once only.
+
+    Raises:
+        UsageError: none of them can be judged, as in a run.
+    """
+    if "-" not in job.inputs:
+        Validation(Resources.of(settings, (), rubrics=job.rubrics), job).look_ahead()
 
 
 def asks_model(settings: Settings) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -28,12 +28,19 @@ _PAIRS = 3
 """Most pairs of judges printed for each check without --all."""
 
 
-def announce(settings: Settings, *, profiled: bool = True, quiet: bool) -> None:
+def announce(
+    settings: Settings,
+    *,
+    profiled: bool = True,
+    quiet: bool,
+    before_fetch: Callable[[], None] = lambda: None,
+) -> None:
     """Print what the user's profile adds and, if no model is named, that the embedded one judges;
     it is downloaded if need be.
 
     Args:
         profiled: whether the command uses the user's profile.
+        before_fetch: called before the download, which takes minutes; raises what makes it useless.
 
     Raises:
         UsageError: no model is named, and no local engine is installed.
@@ -51,6 +58,7 @@ def announce(settings: Settings, *, profiled: bool = True, quiet: bool) -> None:
 
     model = default_judge()
     if model.is_missing():
+        before_fetch()
         from judge.cli.progress import steps
 
         name = model.spec.partition(":")[2]

@@ -110,7 +110,7 @@ def command(
     )
     job.check(settings.files)  # Before the model is announced.
     if api.asks_model(settings):
-        announce(settings, quiet=quiet)
+        announce(settings, quiet=quiet, before_fetch=lambda: api.look_ahead(job, settings))
     with watcher(job, settings, quiet=quiet) as watching:
         report = api.run(job, settings, watching)
     if not (report.broken_pipe or quiet):

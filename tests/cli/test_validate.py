@@ -366,6 +366,18 @@ def test_a_plan_needs_no_weights_either(typed: Typed, monkeypatch: Any) -> None:
         assert code == 0 and f"\nleast:  {calls} calls, " in out and ", 0.0000 USD" in out, out
 
 
+def test_records_that_cannot_be_judged_are_told_before_the_default_judge_is_fetched(
+    typed: Typed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGE_MODELS_DIR", str(typed.folder / "none"))
+    fetched: list[str] = []
+    monkeypatch.setattr("judge.local.fetch.pull", lambda *_, **__: fetched.append("1.1 GB"))
+    (typed.folder / "mails.csv").write_text("id,mail\n1,Hello\n")
+    for words, told in (((), "add --ask"), (("--ask", "Polite?", "--on", "body"), "--on body")):
+        code, _, message = typed.text("validate", "mails.csv", *words)
+        assert (code, fetched) == (2, []) and told in message
+
+
 def test_equal_calls_share_a_reply_also_without_a_cache(typed: Typed) -> None:
     typed.write("equal.jsonl", [{"text": "Hello."}] * 3)
     ask = ("--ask", "Is it polite?", "-m", "scripted:yes.yaml", "--no-cache")
