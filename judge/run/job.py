@@ -17,7 +17,7 @@ from itertools import chain, islice
 from operator import itemgetter
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias
 
 from judge.errors import UsageError, missing_extra, refuse_outside
 from judge.questions.rubric import Rubric
@@ -249,7 +249,8 @@ def _opened(source: str, format: str | None) -> Iterator[Record]:
 def sampled(
     items: Iterable[Record], count: int, seed: int, by: Sequence[str] = ()
 ) -> Iterator[Record]:
-    """Draw `count` items, in input order, spread evenly over the values of the fields `by`.
+    """Draw `count` items, in input order, spread evenly over the values of the first of the fields
+    `by`, and in each over those of the next.
 
     Within a stratum every set of items is equally likely. Items without the fields are a stratum of
     their own; unreadable ones are drawn only if there are too few others. Only `count` items are
@@ -261,9 +262,9 @@ def sampled(
     """
     unread: list[str] = []
 
-    def group_of(item: Record) -> Hashable:
+    def group_of(item: Record) -> Stratum:
         if item.problem is None:
-            return stratum(item.fields, by)
+            return "", *stratum(item.fields, by)
         unread.append(f"{item.source}:{item.line}: {item.fault}" if not unread else "")
         return _UNREAD
 
@@ -288,36 +289,52 @@ def having(items: Iterable[Record], by: Sequence[str]) -> Iterator[Record]:
         raise UsageError(no_such_field(f"--by {name}", name, first))
 
 
-_UNREAD = "unreadable"
-"""The group of items that are drawn last."""
+Stratum: TypeAlias = tuple[Hashable, ...]
+"""Nested strata: the parts that several begin with name the stratum that they are in."""
 
-Group = TypeVar("Group", bound=Hashable)
+_UNREAD: Stratum = ("unreadable",)
+"""The group of items that are drawn last."""
 
 
 def drawn_evenly(
-    items: Iterable[Record], count: int, seed: int, group_of: Callable[[Record], Group]
-) -> dict[Group, tuple[int, list[tuple[int, Record]]]]:
-    """Draw `count` items, spread evenly over the groups.
+    items: Iterable[Record], count: int, seed: int, group_of: Callable[[Record], Stratum]
+) -> dict[Stratum, tuple[int, list[tuple[int, Record]]]]:
+    """Draw `count` items, spread evenly over the groups, in each over the groups within it, ...
 
-    Returns, for each group with a drawn item, its size before the draw and its drawn items, each
-    with its place among all items.
+    Returns, for each innermost group with a drawn item, its size before the draw and its drawn
+    items, each with its place among all items.
     """
     chance = random.Random(seed)
-    lots: dict[Group, float] = {}
-    sizes: Counter[Group] = Counter()
-    groups: dict[Group, list[tuple[float, int, Record]]] = {}
+    sizes: Counter[Stratum] = Counter()
+    groups: dict[Stratum, list[tuple[float, int, Record]]] = {}
+    held: dict[Stratum, int] = {}
+    lots: dict[Stratum, float] = {}
+    within: dict[Stratum, set[Stratum]] = {}
     for place, item in enumerate(items):
         group = group_of(item)
         sizes[group] += 1
-        # Of groups of equal size the same one must always lose an item, so that each group holds
-        # its smallest numbers.
-        lots.setdefault(group, random.Random(f"{seed} {group}").random())
         heapq.heappush(groups.setdefault(group, []), (-chance.random(), place, item))
+        for part in (group[: n + 1] for n in range(len(group))):
+            held[part] = held.get(part, 0) + 1
+            if held[part] == 1:
+                within.setdefault(part[:-1], set()).add(part)
+                # Of groups of equal size the same one must always lose an item, so that each
+                # group holds its smallest numbers.
+                lots[part] = random.Random(f"{seed} {part}").random()
         if place >= count:
-            largest = max(groups, key=lambda of: (of == _UNREAD, len(groups[of]), lots[of]))
+            largest: Stratum = ()
+            while largest not in groups:
+                parts = within[largest]
+                largest = max(parts, key=lambda of: (of == _UNREAD, held[of], lots[of]))
+                held[largest] -= 1
             heapq.heappop(groups[largest])
             if not groups[largest]:
-                del groups[largest], lots[largest]
+                del groups[largest]
+            while largest and not held[largest]:
+                within[largest[:-1]].remove(largest)
+                del held[largest], lots[largest]
+                within.pop(largest, None)
+                largest = largest[:-1]
     return {
         group: (sizes[group], [(place, item) for _, place, item in part])
         for group, part in groups.items()

@@ -198,7 +198,7 @@ def _drawn(job: Job, checks: Collection[str]) -> Iterable[tuple[Record, float | 
         items,
         job.sample,
         job.sample_seed,
-        lambda item: (_of_judge(item, checks), stratum(item.fields, job.by)),
+        lambda item: (_of_judge(item, checks), *stratum(item.fields, job.by)),
     )
     drawn = [
         (place, item, size / len(part) if len(groups) > 1 else None)

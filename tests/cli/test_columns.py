@@ -234,6 +234,24 @@ def test_a_sample_is_spread_over_a_field(typed: Typed) -> None:
     assert b"12 records" in planned.stdout
 
 
+def test_a_sample_by_two_fields_is_spread_over_the_first_and_in_each_over_the_second(
+    typed: Typed,
+) -> None:
+    sizes = {("DE", "A"): 40, ("DE", "B"): 40, ("DE", "C"): 1, ("FR", "A"): 40, ("JP", "B"): 2}
+    rows = [
+        {"id": f"{land}{team}{n}", "land": land, "team": team, "story": "x", "rule_of_thumb": "y"}
+        for n in range(40)
+        for (land, team), size in sizes.items()
+        if n < size
+    ]
+    typed.write("many.jsonl", [*rows, {"id": "bare", "story": "x", "rule_of_thumb": "y"}])
+    for seed in ("0", "1", "2"):
+        drawn = countries(typed, "--sample", "13", "--by", "land", "--by", "team", "--seed", seed)
+        by = Counter((line.get("land"), line.get("team")) for line in drawn)
+        assert by["JP", "B"] == 2 and by[None, None] == 1 and by["DE", "C"] == 1
+        assert by["FR", "A"] == 5 and sorted([by["DE", "A"], by["DE", "B"]]) == [2, 2]
+
+
 @pytest.mark.parametrize("by", [(), ("--by", "id")])
 def test_a_sample_is_of_records_that_can_be_read(typed: Typed, by: tuple[str, ...]) -> None:
     """As long as there are enough; what it leaves out is told."""
