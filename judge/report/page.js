@@ -21,11 +21,11 @@ async function unpack(packed) {
   return (await new Response(stream).text()).trimEnd().split("\n").map((line) => JSON.parse(line));
 }
 
-// An item is a record with its entry in each run.
-function join(entries) {
+// An item is a record with its entry in each run. `moved` has by run and line the keys that later lines changed.
+function join(entries, moved) {
   const byKey = new Map();
   for (const entry of entries) {
-    const key = runs.length > 1 ? entry.key : byKey.size;
+    const key = runs.length > 1 ? moved[entry.run][entry.line] || entry.key : byKey.size;
     if (!byKey.has(key)) byKey.set(key, { number: byKey.size + 1, runs: [], entries: [] });
     const item = byKey.get(key);
     entry.checks = new Map((entry.judge.checks || []).map((check) => [check.check, check]));
@@ -335,7 +335,8 @@ addEventListener("keydown", (event) => {
 
 unpack(data.textContent).then(([characters, ...entries]) => {
   unseen = new RegExp(characters, "gu");
-  items = join(entries);
+  const moved = entries.pop();
+  items = join(entries, moved);
   byId("loading").textContent = items.length ? "" : "No record is shown.";
   if (!items.length) return;
   form.hidden = false;

@@ -169,7 +169,9 @@ class _Records:
         return len(part)
 
     def packed(self) -> str:
-        """All records, zlib's form in base64, which has no character that is special in HTML."""
+        """All records, and at the end the keys that have changed: zlib's form in base64, which
+        has no character that is special in HTML."""
+        self._write([run.moved for run in self._runs])
         return base64.b64encode(b"".join([*self._parts, self._pack.flush()])).decode()
 
 

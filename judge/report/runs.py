@@ -43,7 +43,8 @@ _PLACE = re.compile(r":\d+$")  # The name of a record without an id, or with a r
 class RunItem:
     """One item of a run: its marks by series, the cluster that it is resampled with, its gold, for
     a benchmark the line with its answer, the fields of the record or item, and by check and entry
-    (None: the record) the answer, if the question's answers have names and it is decided."""
+    (None: the record) the answer, if the question's answers have names and it is decided; and the
+    number of its line."""
 
     marks: dict[str, ItemScore]
     cluster: str
@@ -51,6 +52,7 @@ class RunItem:
     answer: Line | None = None
     fields: Mapping[str, Any] = field(default_factory=dict)
     answers: Mapping[str, Mapping[str | None, str | None]] = field(default_factory=dict)
+    line: int = 0
 
 
 @dataclass(slots=True)
@@ -69,6 +71,7 @@ class Run:
     made_by: str = ""
     entries: dict[str, RunItem] = field(default_factory=dict)
     unread: int = 0
+    moved: dict[int, str] = field(default_factory=dict)
     _marks: dict[str | None, None] = field(default_factory=dict)
     _counts: Counter[str] = field(default_factory=Counter)
     _contents: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -115,7 +118,9 @@ class Run:
         alike = [] if self.first is None else self.first._contents.get(content, [])
         paired = alike[count] if len(alike) > count else self._told_apart(key)
         if paired in self.entries:
-            self.entries[self._told_apart(_NUMBERED.sub("", paired))] = self.entries.pop(paired)
+            other = self._told_apart(_NUMBERED.sub("", paired))
+            self.entries[other] = self.entries.pop(paired)
+            self.moved[self.entries[other].line] = other
         self._contents[content].append(paired)
         return paired
 
@@ -196,7 +201,7 @@ def _record(line: Line) -> tuple[str, RunItem]:
     key = f"id {id}" if id else f"content {content_hash(fields)}"
     answers = {name: _answers_of(check) for name, check in checks}
     cluster = scalar_text(line.fields.get("row")) or key
-    return key, RunItem(marks, cluster, fields=fields, answers=answers)
+    return key, RunItem(marks, cluster, fields=fields, answers=answers, line=line.number)
 
 
 def _answers_of(check: Mapping[str, Any]) -> dict[str | None, str | None]:

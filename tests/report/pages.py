@@ -188,7 +188,7 @@ class Seen(HTMLParser):
 def entries(html: str) -> list[dict[str, Any]]:
     """The records that the page's script draws."""
     packed = base64.b64decode(Seen(html).inline["data"])
-    return [json.loads(line) for line in zlib.decompress(packed).decode().split("\n")[1:-1]]
+    return [json.loads(line) for line in zlib.decompress(packed).decode().split("\n")[1:-2]]
 
 
 def leaves(content: Any) -> Iterator[str]:

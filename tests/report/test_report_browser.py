@@ -244,6 +244,13 @@ def test_two_runs_differences_first(shown: OpenPage) -> None:
     assert not shown.faults
 
 
+def test_a_record_that_loses_its_key_to_another_of_its_id_is_still_shown(shown: OpenPage) -> None:
+    first = [record("pass", id="a", story="One."), record("fail", id="a", story="Two.")]
+    shown.show(first, [record("abstain", id="a", story="Three."), *first])
+    rows = sorted(shown.tab.locator(".row .verdicts").all_inner_texts())
+    assert rows == ["A failB fail", "A passB pass", "A –B abstain"]
+
+
 def test_a_search_finds_a_letter_in_each_of_its_forms(shown: OpenPage) -> None:
     """An accent of two characters, katakana of half width, and the Turkish capital of i."""
     words = {"caf\u00e9": "Cafe\u0301", "\u30ac\u30b9": "\uff76\uff9e\uff7d", "iyi": "\u0130yi"}
