@@ -43,7 +43,7 @@ class _Content(BaseModel):
     questions: dict[str, str] = {}
     rubrics: dict[str, str] = {}
     own_rubrics: dict[str, dict[str, Any]] = {}
-    identities: dict[str, dict[str, str]] = {}
+    identities: dict[str, dict[str, Any]] = {}
     rankings: dict[str, dict[str, tuple[str, str]]] = {}
     settings: _Settings = _Settings()
 

@@ -250,8 +250,12 @@ def test_a_description_with_a_wrong_form_is_told_and_ends_no_command(mails: Type
     mails.text(*RUN, "-o", "whole.jsonl")
     beside = mails.folder / "out.jsonl.run.json"
     ((mark, run),) = json.loads(beside.read_bytes()).items()
+    # A package's model may be identified by numbers.
+    beside.write_text(json.dumps({mark: run | {"identities": {"corp:m": {"revision": 3}}}}))
+    assert "is damaged" not in mails.text("report", "out.jsonl", "-o", "out.html")[2]
     wrong: list[object] = [None, ["x"], {"x": None}, {"x": ["y"]}]
-    parts = [{name: form} for name in ("questions", "rubrics", "own_rubrics") for form in wrong]
+    names = ("questions", "rubrics", "own_rubrics", "identities")
+    parts = [{name: form} for name in names for form in wrong]
     parts += [{"rankings": form} for form in (*wrong, {"x": {"y": ["a", "b", "c"]}})]
     parts += [{"settings": form} for form in (None, {"map": None}, {"map": ["x"]})]
     for part in parts:
