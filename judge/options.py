@@ -17,6 +17,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PydanticUndefinedAnnotation,
     PydanticUserError,
 )
 from pydantic.fields import FieldInfo
@@ -252,6 +253,6 @@ def _fault(owner: type[Options], others: Sequence[type[Options]]) -> str | None:
             return f"{name}: there is a flag {option.short} already"
     try:
         owner.model_rebuild(force=True)
-    except PydanticUserError as error:
+    except (PydanticUserError, PydanticUndefinedAnnotation) as error:
         return str(error).partition("\n")[0]
     return None

@@ -109,6 +109,12 @@ def test_one_module_declares_kind_workflow_and_settings(tmp_path: Path) -> None:
         ),
         (
             "settings",
+            SETTING.format("grade", "").replace(": int", ": 'Missing'"),
+            "plan r.jsonl --ask a?",
+            "name 'Missing' is not defined; mend mine, or",
+        ),
+        (
+            "settings",
             SETTING.format("limit", ""),
             "plan r.jsonl --ask a?",
             "the setting limit of mine gets no flag: rename it",
