@@ -359,7 +359,8 @@ class Workflow:
             work.rounds, work.round = context.rounds, 1
             outcome = await self.once(work)
         except BackendError as error:
-            error.unfinished = Unfinished(tuple(work.checks), work.usage)
+            paid = work.usage + (error.usage or Usage())
+            error.unfinished = Unfinished(tuple(work.checks), paid)
             raise
         if not work.edits and outcome.judgement.verdict is came:
             return outcome

@@ -165,7 +165,8 @@ async def test_an_unreadable_rewriter_ends_the_loop_with_a_note(
 
 
 async def test_a_rewriter_that_gives_no_reply_fails_the_record_not_the_story(take: Take) -> None:
-    script = [entry("incorporation", reflected(1)), entry("insertion", error="denied")]
+    insertions = entry("insertion", {"insertions": []}, times=1), entry("insertion", error="denied")
+    script = [entry("incorporation", reflected(1)), *insertions]
     with pytest.raises(Denied) as caught:
         await take(RECORD, [*script, *SOUND], min_words=5)
     done = caught.value.unfinished
@@ -173,7 +174,7 @@ async def test_a_rewriter_that_gives_no_reply_fails_the_record_not_the_story(tak
     loop = [check.name for check in done.checks if check.by == "loop"]
     assert loop == ["implicitness", "incorporation"]
     assert [check.name for check in done.checks if check.by == "final"] == list(LOOPS)[:2]
-    assert done.usage.replies == 2 + 2 * 2
+    assert done.usage.replies == 2 + 2 * 2 + 1, "its first reply, which was invalid, was paid for"
 
 
 @pytest.mark.parametrize("fault", ["loop", "final"])
