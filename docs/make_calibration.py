@@ -122,7 +122,9 @@ async def _as_it_is(unit: DataSet, data: Path, resources: Resources) -> Measures
     items = labels.items[check]
     if labels.problems or untaught([items], [judge])[0] != items:
         raise UsageError(f"{unit.name}: some labels cannot be used, or taught the judge of {check}")
-    judged = await observe(judge, items, at_once=resources.models.slots)
+    judged = await observe(
+        judge, items, at_once=resources.models.slots, budget=resources.models.budget
+    )
     return measure(judged, judge.rubric.answers)
 
 

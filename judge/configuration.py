@@ -235,9 +235,9 @@ def _why(error: Any) -> str:
         return worded(error)
     if SECRET_NAME.search(str(error["loc"][-1])):
         return (
-            "keys and passwords are read from the environment alone (from the variable that "
-            "key_env names, else OPENAI_API_KEY, VLLM_API_KEY, ...), never from a file: take it "
-            "out, and if others may have seen the file, replace it"
+            "keys and passwords are read from the environment alone (OPENAI_API_KEY, ..., or the "
+            "variable that key_env of a server names), never from a file: take it out, and if "
+            "others may have seen the file, replace it"
         )
     table, *inner = error["loc"]
     if inner:

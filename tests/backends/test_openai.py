@@ -282,7 +282,7 @@ async def test_half_a_surrogate_pair_cannot_be_sent(
 
 @pytest.mark.parametrize(
     ("usage", "tokens"),
-    [({"prompt_tokens": 7}, 7), ({"prompt_tokens": "7"}, 0), ({"prompt_tokens": -7}, 0), ({}, 0)],
+    [({"prompt_tokens": 7}, 7), ({"prompt_tokens": "7"}, 7), ({"prompt_tokens": -7}, 0), ({}, 0)],
     ids=str,
 )
 async def test_a_vector_comes_with_the_tokens_that_the_server_counted(

@@ -123,6 +123,7 @@ def runs(typed: Typed) -> Iterator[tuple[str, ...]]:
     failed = json.loads(typed.read("review.jsonl").splitlines()[0])
     typed.write("decided.jsonl", [{**failed, "labels": {"polite": "yes"}}])
     yield (*polite, "--decisions", "decided.jsonl")
+    yield ("in.jsonl", *POLITE, *says("g.yaml", "yes"), *says("h.yaml", "neither"))
     typed.write("three.jsonl", [{"id": "r1", "a": "One.", "b": "Two.", "c": "Three."}])
     compared = ("--compare", "a,b,c", "--ask", "Which helps?", "--name", "helps")
     yield ("three.jsonl", *compared, *says("e.yaml", "1"))

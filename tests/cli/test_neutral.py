@@ -77,6 +77,8 @@ def test_two_backgrounds_and_no_word_on_which_is_no_guess(typed: Typed) -> None:
     (check,) = [one for one in whole["checks"] if one["check"] == "derivation"]
     assert "say --normad-release corrected" in check["reason"]
     assert judged(typed, SWAPPED, "--normad-release", "paper")[1]["derivation"] == "fail"
+    _, found = judged(typed, {**SWAPPED, "Gold Label": "yes"})
+    assert found["derivation"] == "pass", "the rule of a yes record is of its own background"
     _, found = judged(typed, SWAPPED, "--check", "relevance")
     assert [*found] == ["relevance"]
 

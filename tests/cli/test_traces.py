@@ -172,6 +172,14 @@ def test_spans_say_what_the_conventions_want(
     assert record.parent and record.parent.span_id == above.get_span_context().span_id
 
 
+def test_the_label_of_a_check_that_counts_answers_is_its_answer(
+    memory: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    judged(monkeypatch, tmp_path, "Bo", traces=True, answers=("yes", "no", "both"))
+    ((_, verdict),) = found(memory, "check polite")
+    assert verdict["gen_ai.evaluation.score.label"] == "no"
+
+
 def test_the_token_limit_of_a_span_is_the_one_sent(
     memory: InMemorySpanExporter, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
