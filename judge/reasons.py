@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from judge.verdict import Check, Verdict, worst
+from judge.verdict import Answer, Check, Verdict, worst
 
 MAX_LENGTH = 300
 """Maximum number of characters of a reason."""
@@ -54,12 +54,21 @@ def in_short(check: Check) -> str:
     if answer := check.answer if check.score is None else f"score {check.score:.4g}":
         return f"{check.verdict} ({answer})"
     evidence = check.supporting_evidence()
-    if check.probability is None or any(answer.quote or answer.reason for answer in evidence):
+    chance = _chance(check, evidence)
+    if chance is None or any(answer.quote or answer.reason for answer in evidence):
         return str(check.verdict)
     # First tokens give neither quote nor reason, so show their answer and P(pass).
     name = next((answer.answer for answer in evidence if answer.answer), check.verdict)
     silent = f"; {NO_REASON}" if any(vote.answered_by for vote in check.votes) else ""
-    return f"{'undecided' if undecided else name} (P(pass) {check.probability:.2f}{silent})"
+    return f"{'undecided' if undecided else name} (P(pass) {chance}{silent})"
+
+
+def _chance(check: Check, evidence: Sequence[Answer]) -> str | None:
+    """P(pass), or the bounds of the only answer; None if neither is known."""
+    if check.probability is not None:
+        return f"{check.probability:.2f}"
+    bounds = evidence[0].probability_range if len(evidence) == 1 else None
+    return f"between {bounds[0]:.2f} and {bounds[1]:.2f}" if bounds else None
 
 
 def _evidence(check: Check) -> str:

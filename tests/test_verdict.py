@@ -211,6 +211,10 @@ def test_where_first_tokens_decide_the_reason_has_answer_and_probability(
         heard = check.model_copy(update={"votes": (vote.model_copy(update={"evidence": (said,)}),)})
         reason = reason_of([heard]) or ""
         assert "I hate tea" in reason and "P(pass)" not in reason
+    bounds = {"probability": None, "probability_range": (0.1, 0.2)}
+    bounded = vote.model_copy(update={"evidence": (found.model_copy(update=bounds),)})
+    listed = check.model_copy(update={"probability": None, "votes": (bounded,)})
+    assert reason_of([listed]) == told.replace("0.10", "between 0.10 and 0.20")
     assert reason_of([check.model_copy(update={"answer": "rude"})]) == f"question: {verdict} (rude)"
     # A table counts what was decided: an undecided check leans to an answer, and has none.
     assert check.to_dict()["answer"] == (None if verdict == "abstain" else answer)
