@@ -224,28 +224,30 @@ _GROUP = "judge.settings"
 def owners(core: type[Options]) -> list[type[Options]]:
     """The classes of settings that packages declare besides `core`, judge's own first. A warning
     names each that cannot be used, which is left out."""
-    found: list[type[Options]] = []
+    classes: list[type[Options]] = []
     declared = plugins.usable(_GROUP, Options).items()
     for name, owner in sorted(declared, key=lambda pair: not _of_judge(pair[1])):
-        if not _of_judge(owner) and (fault := _fault(owner, (*found, core))):
+        if not _of_judge(owner) and (fault := _fault(owner, (*classes, core))):
             plugins.leave_out(plugins.unusable(_GROUP, name, fault))
         else:
-            found.append(owner)
-    return found
+            classes.append(owner)
+    return classes
 
 
 def _of_judge(owner: type[Options]) -> bool:
     return owner.__module__.startswith(f"{__package__}.")
 
 
-def _fault(owner: type[Options], others: Sequence[type[Options]]) -> str | None:
+def _fault(owner: type[Options], classes: Sequence[type[Options]]) -> str | None:
     """Why a class of settings cannot be used beside the others; None if it can."""
-    taken = {
-        name: option_of(field) for other in others for name, field in other.model_fields.items()
+    options = {
+        name: option_of(field)
+        for settings in classes
+        for name, field in settings.model_fields.items()
     }
-    shorts = {option.short for option in taken.values() if option}
+    shorts = {option.short for option in options.values() if option}
     for name, field in owner.model_fields.items():
-        if name in taken:
+        if name in options:
             return f"there is a setting {name} already"
         if (option := option_of(field)) is None:
             return f"{name} is not declared by judge.options.setting"

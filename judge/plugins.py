@@ -63,16 +63,16 @@ def usable(group: str, form: type) -> dict[str, Any]:
     One that cannot be used is left out, with a warning, so that what does not need it works. Of
     several packages that claim a name of judge's own, judge's is taken.
     """
-    found = {}
+    objects = {}
     for name in names(group):
         try:
-            found[name] = load(group, name, form)
+            objects[name] = load(group, name, form)
         except UsageError as error:
             leave_out(error)
             for point in _installed()[group]:
                 if point.name == name and _package(point) == DISTRIBUTION:
-                    found[name] = point.load()
-    return found
+                    objects[name] = point.load()
+    return objects
 
 
 def leave_out(error: UsageError) -> None:
@@ -137,8 +137,8 @@ def _point(group: str, name: str) -> EntryPoint | None:
     points = {(_package(point), point.value): point for point in several}
     if len(points) > 1:
         owners = sorted(package for package, _ in points)
-        others = [owner for owner in owners if owner != DISTRIBUTION]
-        which = "all but one" if others == owners else " and ".join(others)
+        foreign = [owner for owner in owners if owner != DISTRIBUTION]
+        which = "all but one" if foreign == owners else " and ".join(foreign)
         raise UsageError(
             f"{name} in {group}: several packages provide it ({', '.join(owners)}): "
             f"uninstall {which}"

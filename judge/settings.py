@@ -281,9 +281,9 @@ class CoreSettings(Options):
         models += [*self.model, *self.final_model, *(s.model for s in self.model_for.values())]
         scripts = (model.partition(":")[2] for model in models if model)
         code = (text.rpartition(":")[0] for text in (self.workflow or "", *self.test))
-        named = [self.profile, self.config, *self.rubric, *scripts, *code]
+        names = [self.profile, self.config, *self.rubric, *scripts, *code]
         files: list[Path] = []
-        for path in (Path(name) for name in named if name):
+        for path in (Path(name) for name in names if name):
             with suppress(OSError, ValueError):  # A name that no file can have.
                 files += [path] if path.is_file() else path.glob("*.y*ml")
                 files += path.glob("profile.json")

@@ -173,14 +173,14 @@ async def observe(
         cast: _Votes = {}
         if judge.probabilistic:
             # Concurrently, so that an engine evaluates a passage once for all items about it.
-            read = await concurrently(of_item(items[n], cast) for n in numbers)
+            batch = await concurrently(of_item(items[n], cast) for n in numbers)
         else:
-            read = [await of_item(items[n], cast) for n in numbers]
-        seen = (answer.observation.usage for answer in read if answer.observation is not None)
-        used = sum((*seen, *(vote.usage for vote in cast.values())), Usage())
+            batch = [await of_item(items[n], cast) for n in numbers]
+        usages = (answer.observation.usage for answer in batch if answer.observation is not None)
+        used = sum((*usages, *(vote.usage for vote in cast.values())), Usage())
         cost = max(dearest.cost_usd or 0.0, used.cost_usd or 0.0)
         dearest = Usage(max(dearest.replies, used.replies), cost_usd=cost)
-        return dict(zip(numbers, read, strict=True))
+        return dict(zip(numbers, batch, strict=True))
 
     async def of_item(item: LabelledItem, cast: _Votes) -> LabelledAnswer:
         record = record_for(item, judge.rubric)

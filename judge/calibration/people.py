@@ -279,13 +279,13 @@ class _PeoplesVotes:
 
     def _not_listed(self) -> Iterator[str]:
         """The notes that people gave further answers to a question with some of `answers`."""
-        for check, others in self._others.items() if self._answers else ():
-            given = (a.answer for q in self.checks[check].values() for a in q.annotations.values())
-            if self._answers.isdisjoint(part for answer in given for part in answer.split(SEVERAL)):
+        for check, more in self._others.items() if self._answers else ():
+            votes = (a.answer for q in self.checks[check].values() for a in q.annotations.values())
+            if self._answers.isdisjoint(part for answer in votes for part in answer.split(SEVERAL)):
                 continue
-            words = ", ".join(dict.fromkeys(annotation.answer for annotation, _ in others))
-            first, item = others[0]
+            words = ", ".join(dict.fromkeys(annotation.answer for annotation, _ in more))
+            first, item = more[0]
             yield (
-                f"{check}: not among --answers, but counted: {clip(words)} ({len(others)} labels; "
+                f"{check}: not among --answers, but counted: {clip(words)} ({len(more)} labels; "
                 f"the first is by {first.annotator}, item {clip(item.record.id)})"
             )

@@ -87,11 +87,11 @@ class Commands(TyperGroup):
     """All commands. Only the one used is built, and only its settings are loaded."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        others = plugins.names(ENTRY_POINTS)
-        for name in {*others}.intersection(BUILT_IN):
+        packages = plugins.names(ENTRY_POINTS)
+        for name in {*packages}.intersection(BUILT_IN):
             why = "judge has a command of this name"
             plugins.leave_out(plugins.unusable(ENTRY_POINTS, name, why))
-        return list(dict.fromkeys((*BUILT_IN, *others)))
+        return list(dict.fromkeys((*BUILT_IN, *packages)))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         module = _module(cmd_name)

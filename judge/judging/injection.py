@@ -199,10 +199,10 @@ def _mixed(text: str) -> str | None:
         return None
     words = (w for w in _READ_AS_LATIN.finditer(text) if _TELLING.search(w.group()))
     places = (w.start() + mix.start() for w in words for mix in _MIXED.finditer(w.group()))
-    found = list(islice(places, _MIXES))
-    if len(found) < _MIXES:
+    mixes = list(islice(places, _MIXES))
+    if len(mixes) < _MIXES:
         return None
-    begin = max(text.rfind("\n", 0, found[0]) + 1, found[0] - SHOWN // 4)
+    begin = max(text.rfind("\n", 0, mixes[0]) + 1, mixes[0] - SHOWN // 4)
     return text[begin : begin + SHOWN].partition("\n")[0]
 
 

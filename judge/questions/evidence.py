@@ -320,12 +320,12 @@ _NOTHING = "\u200b"
 
 def _spellings(quote: str, text: str) -> Iterator[tuple[str, str]]:
     """The quote, and the text in the same length, in the spellings that are compared."""
-    for one in dict.fromkeys((quote, _unwrapped(quote))):
-        yield one, text
-        if _NON_JOINER in one or _NON_JOINER in text:
-            yield one.replace(_NON_JOINER, " "), text.replace(_NON_JOINER, " ")
-        if not (one.isascii() or text.isascii() or _POINTS.search(one)) and _POINTS.search(text):
-            yield one, _POINTS.sub(lambda points: _NOTHING * len(points[0]), text)
+    for form in dict.fromkeys((quote, _unwrapped(quote))):
+        yield form, text
+        if _NON_JOINER in form or _NON_JOINER in text:
+            yield form.replace(_NON_JOINER, " "), text.replace(_NON_JOINER, " ")
+        if not (form.isascii() or text.isascii() or _POINTS.search(form)) and _POINTS.search(text):
+            yield form, _POINTS.sub(lambda points: _NOTHING * len(points[0]), text)
 
 
 def _locate(quote: str, text: str) -> Span | None:

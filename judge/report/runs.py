@@ -118,9 +118,9 @@ class Run:
         alike = [] if self.first is None else self.first._contents.get(content, [])
         paired = alike[count] if len(alike) > count else self._told_apart(key)
         if paired in self.entries:
-            other = self._told_apart(_NUMBERED.sub("", paired))
-            self.entries[other] = self.entries.pop(paired)
-            self.moved[self.entries[other].line] = other
+            key_of_other = self._told_apart(_NUMBERED.sub("", paired))
+            self.entries[key_of_other] = self.entries.pop(paired)
+            self.moved[self.entries[key_of_other].line] = key_of_other
         self._contents[content].append(paired)
         return paired
 

@@ -386,8 +386,8 @@ def planned_client(
         server = settings.servers.get(provider)
         kind = factory("openai:it" if server else spec, (*settings.servers,))
         identity = {"server": server.url} if server and server.url else kind.identity_of(name)
-        known = server or provider in _ELSEWHERE or identity is not None
-        if not known or settings.profile not in (None, NO_PROFILE):
+        plannable = server or provider in _ELSEWHERE or identity is not None
+        if not plannable or settings.profile not in (None, NO_PROFILE):
             raise
         _log.warning("judge: planned with %s, which is not set up here: %s", spec, error)
         backend = AbsentBackend(kind, identity or {})

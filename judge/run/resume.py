@@ -262,19 +262,19 @@ def _differences(before: Mapping[str, Any], now: RunInfo) -> str:
     names -= {n for n in ("final", "rewrite") if _follows(then, n) and _follows(here, n)}
     if "cheap" in names:
         names -= {name for name in names if name.startswith("cheap_identity.")}
-    known = before.get("identities", {})
+    earlier = before.get("identities", {})
     behind = [
-        f"{key} of {spec} was {_told(known[spec].get(key))}, is {_told(identity.get(key))}"
+        f"{key} of {spec} was {_told(earlier[spec].get(key))}, is {_told(identity.get(key))}"
         for spec, identity in now.identities.items()
-        for key in sorted({*known.get(spec, {}), *identity})
-        if spec in known and known[spec].get(key) != identity.get(key)
+        for key in sorted({*earlier.get(spec, {}), *identity})
+        if spec in earlier and earlier[spec].get(key) != identity.get(key)
     ]
     options = _MODELS | ({"judge": "--judge-model"} if "model" in here else {})
-    named = (
+    differences = (
         f"{options.get(name, name)} was {_told(then.get(name))}, is {_told(here.get(name))}"
         for name in sorted(names)
     )
-    return "; ".join((*named, *behind))
+    return "; ".join((*differences, *behind))
 
 
 _MODELS = {

@@ -220,8 +220,8 @@ async def line_of(task: Task, record: Record, engine: Engine) -> Line:
         raise
     except (Exception, asyncio.CancelledError) as error:
         # A library may cancel a call by itself; only if the run stops is the record to be dropped.
-        own = asyncio.current_task()
-        if isinstance(error, asyncio.CancelledError) and own is not None and own.cancelling():
+        now = asyncio.current_task()
+        if isinstance(error, asyncio.CancelledError) and now is not None and now.cancelling():
             raise
         # A fault of judge, or of an added rubric, workflow or benchmark: one record must not stop
         # all others, in this run and at every resume.

@@ -35,15 +35,15 @@ def with_labels(
     """
     labels, lines = _labels(sheet, columns, id, files)
     records = {file: [*read(file)] for file in files}
-    joined, seen = _joined(records, labels, id)
-    if seen.keys().isdisjoint(labels) and all(map(_WITH_POINT.fullmatch, labels)):
+    joined, places = _joined(records, labels, id)
+    if places.keys().isdisjoint(labels) and all(map(_WITH_POINT.fullmatch, labels)):
         # pandas writes a column of whole numbers with a gap as 1.0.
         labels, lines = ({n[:-2]: cell for n, cell in part.items()} for part in (labels, lines))
-        joined, seen = _joined(records, labels, id)
+        joined, places = _joined(records, labels, id)
     sources: list[str] = [InMemory.of(file, of_file) for file, of_file in joined.items()]
-    unknown = [name for name in labels if name not in seen]
+    unknown = [name for name in labels if name not in places]
     if len(unknown) == len(labels):
-        ids = f"the sheet has {_some(labels)}, the records {_some(seen)}"
+        ids = f"the sheet has {_some(labels)}, the records {_some(places)}"
         hint = "" if id else "; name their column of ids with --id"
         raise UsageError(f"--labels {sheet}: no record has an id of the sheet: {ids}{hint}")
     problems = [
@@ -102,7 +102,7 @@ def _joined(
 ) -> tuple[dict[str, list[Record]], dict[str, str]]:
     """The records of each file in the project's own form of labels, without a label those that are
     not in the sheet; and the place of each id."""
-    seen: dict[str, str] = {}
+    places: dict[str, str] = {}
 
     def labelled(record: Record) -> Record:
         if record.problem is not None:
@@ -113,13 +113,13 @@ def _joined(
             name = own_id(fields) if id is None else _text(at(fields, id), id, place)
         except (KeyError, LabelError):
             raise UsageError(f"--id {id}: {place} has no such field") from None
-        if name in labels and name in seen:
-            raise UsageError(f"{place}: id {clip(name)} was already in {seen[name]}")
+        if name in labels and name in places:
+            raise UsageError(f"{place}: id {clip(name)} was already in {places[name]}")
         if name is not None:
-            seen[name] = place
+            places[name] = place
         return replace(record, fields=fields | {"labels": {UNNAMED: labels.get(name or "")}})
 
-    return {file: [*map(labelled, of_file)] for file, of_file in records.items()}, seen
+    return {file: [*map(labelled, of_file)] for file, of_file in records.items()}, places
 
 
 def _text(content: object, field: str, place: str) -> str:

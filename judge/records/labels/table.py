@@ -171,8 +171,8 @@ class LabelTable(LabelSet):
             raise LabelError(message, "item", "duplicate-id")
 
     def rest(self) -> Iterator[LabelledItem]:
-        asked = self._entries
-        items = [replace(i, of=asked[i.record.id, i.check]) for i in super().rest()]
+        lengths = self._entries
+        items = [replace(i, of=lengths[i.record.id, i.check]) for i in super().rest()]
         # A file's only question is the check that was asked for.
         alone = self.form.reader is not None and len({item.check for item in items}) == 1
         for item in items:
