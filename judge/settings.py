@@ -276,12 +276,12 @@ class CoreSettings(Options):
 
     @property
     def files(self) -> list[Path]:
-        """The files that the settings name: profile, rubrics, code, scripts of models."""
+        """The files that the settings are in or name: profile, rubrics, code, scripts of models."""
         models = [self.rewrite_model, self.cheap_model, self.explain_with]
         models += [*self.model, *self.final_model, *(s.model for s in self.model_for.values())]
         scripts = (model.partition(":")[2] for model in models if model)
         code = (text.rpartition(":")[0] for text in (self.workflow or "", *self.test))
-        names = [self.profile, self.config, *self.rubric, *scripts, *code]
+        names = [self.profile, *self._files, *self.rubric, *scripts, *code]
         files: list[Path] = []
         for path in (Path(name) for name in names if name):
             with suppress(OSError, ValueError):  # A name that no file can have.

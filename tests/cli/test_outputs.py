@@ -277,9 +277,11 @@ def test_no_output_replaces_what_the_run_reads_or_writes_besides(mails: Typed) -
     (mails.folder / "fun.py").write_text("def short(record):\n    return True\n")
     (mails.folder / "calibrated").mkdir()
     (mails.folder / "calibrated/profile.json").write_text("{}")
+    (mails.folder / "judge.toml").write_text("concurrency = 2\n")
     rules = ("--rubric", "rules/kind.yaml", "--rubric", "rules", "--test", "fun.py:short")
     for name, words in (
         ("judge.yaml", ()),
+        ("judge.toml", ()),
         ("rules/kind.yaml", rules[:2]),
         ("rules/kind.yaml", rules[2:4]),
         ("fun.py", rules[4:]),
