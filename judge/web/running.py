@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from errno import EADDRNOTAVAIL
 from socket import gaierror
 
@@ -39,7 +40,7 @@ async def run_app(
     wait: int = 1,
 ) -> None:
     """Serve the application until a signal comes or `end` is set, then answer the requests under
-    way, for `wait` seconds at most; requests are not logged.
+    way, for `wait` seconds at most, or until a second signal; requests are not logged.
 
     Args:
         ready: is called with the port.
@@ -48,25 +49,30 @@ async def run_app(
     Raises:
         UsageError: the port is taken, or the host is none of this machine's.
     """
-    loop = asyncio.get_running_loop()
+    loop, serving = asyncio.get_running_loop(), asyncio.current_task()
+    assert serving is not None
 
-    def stop(_: bool) -> None:
-        loop.call_soon_threadsafe(end.set)
+    def stop(again: bool) -> None:
+        loop.call_soon_threadsafe(serving.cancel if again else end.set)
 
     runner = web.AppRunner(app, access_log=None, logger=_LOG, shutdown_timeout=wait)
     await runner.setup()
-    try:
+    with interrupts(stop), suppress(asyncio.CancelledError):
         try:
-            await web.TCPSite(runner, host, port).start()
-        except OSError as error:
-            nameless = isinstance(error, gaierror)
-            unknown = nameless or error.errno == EADDRNOTAVAIL
-            place = f"--host {host}" if unknown else f"--port {port}"
-            # asyncio's own words repeat the address.
-            reason = error.strerror if nameless else os.strerror(error.errno or 0)
-            raise UsageError(f"{place}: {reason}; name another") from error
-        with interrupts(stop):
+            await _start(web.TCPSite(runner, host, port), host, port)
             ready(runner.addresses[0][1])
             await end.wait()
-    finally:
-        await runner.cleanup()
+        finally:
+            await runner.cleanup()
+
+
+async def _start(site: web.TCPSite, host: str, port: int) -> None:
+    try:
+        await site.start()
+    except OSError as error:
+        nameless = isinstance(error, gaierror)
+        unknown = nameless or error.errno == EADDRNOTAVAIL
+        place = f"--host {host}" if unknown else f"--port {port}"
+        # asyncio's own words repeat the address.
+        reason = error.strerror if nameless else os.strerror(error.errno or 0)
+        raise UsageError(f"{place}: {reason}; name another") from error

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import logging
 import re
 from collections.abc import Awaitable, Callable
 from datetime import date
@@ -26,6 +27,8 @@ from judge.run.stream import beside_any_loop
 from judge.settings import Settings
 from judge.web.running import MAX_BODY, run_app
 from judge.web.typed_questions import SERVED, Decider, DecisionRequest, Unanswerable
+
+_log = logging.getLogger(__name__)
 
 MAX_REQUESTS = 64
 """Requests under way or waiting; further ones get 429."""
@@ -94,7 +97,17 @@ class DecisionService:
         app = web.Application(middlewares=[self._guard], client_max_size=MAX_BODY)
         app.router.add_post("/v1/systemone", self._answer)
         app.router.add_get("/v1/models", self._models)
+        app.on_shutdown.append(self._ending)
         return app
+
+    async def _ending(self, _: web.Application) -> None:
+        if self._under_way:
+            _log.warning(
+                "judge: requests under way: %d; they are answered for %d s at most; Ctrl-C again "
+                "ends at once",
+                self._under_way,
+                LAST_ANSWERS,
+            )
 
     @web.middleware
     async def _guard(

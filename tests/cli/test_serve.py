@@ -225,6 +225,21 @@ def test_requests_under_way_are_answered_before_the_end(calibrated: Shell) -> No
     assert process.wait(60) == 0
 
 
+def test_a_second_signal_does_not_wait_for_an_answer(calibrated: Shell) -> None:
+    words = ("serve", "--profile", "calibrated/profile.json", "-m", "openai:m", "--port", "0")
+    process = calibrated.start(*words)
+    address = re.search(rb"http://127\.0\.0\.1:(\d+)", wait_until_told(process, b"/v1/systemone"))
+    assert address is not None
+    with socket.create_connection(("127.0.0.1", int(address[1]))) as link:
+        head = f"Host: x\r\nAuthorization: Bearer {KEY}\r\nContent-Length: 9"
+        link.sendall(f"POST /v1/systemone HTTP/1.1\r\n{head}\r\n\r\n{{".encode())
+        assert post(address[0].decode(), POLITE, {"polite": {"type": "noul"}})[0] == 200
+        process.send_signal(signal.SIGTERM)
+        wait_until_told(process, b"requests under way: 1; they are answered for 30 s at most")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0 and b"Traceback" not in process.communicate()[1]
+
+
 def test_a_judge_that_guesses_is_not_served(calibrated: Shell) -> None:
     profile = json.loads(calibrated.read("calibrated/profile.json"))
     profile["judges"][0]["controls"]["looks"] = False
