@@ -38,7 +38,7 @@ DATA = {
 
 WHOLE = (
     *("settings", "settings_from", "runs", "own_rubrics", "rubrics", "rubric", "tasks"),
-    *("questions", "errors", "cheap_identity"),
+    *("questions", "errors", "cheap_identity", "identities"),
 )
 """Parts whose keys other pages list, or that are described by themselves."""
 
