@@ -83,10 +83,11 @@ def worded(error: Any) -> str:
     return words.format(**context) if words else str(error["msg"]).removeprefix("Value error, ")
 
 
-def no_such_key(key: str, keys: Iterable[str]) -> str:
-    """The message for an unknown key, with the nearest of `keys`."""
+def no_such_key(key: str, keys: Iterable[str], *, all: bool = False) -> str:
+    """The message for an unknown key, with the nearest of `keys`; else, if wanted, with all."""
     near = nearest(key, {*keys} - {key})
-    return f"{_UNKNOWN}; did you mean {near!r}?" if near else _UNKNOWN
+    others = f"; the keys are {', '.join(keys)}" if all else ""
+    return f"{_UNKNOWN}; did you mean {near!r}?" if near else f"{_UNKNOWN}{others}"
 
 
 def may_mean(problem: KeyProblem, place: KeyPath) -> bool:

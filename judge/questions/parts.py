@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from judge.problems import Problems, no_such_key
 from judge.questions.replies import YES_NO
 from judge.records.answers import spelt_as
 from judge.verdict import Verdict
@@ -181,8 +182,22 @@ def scores_of_range(answers: Any) -> Any:
     return tuple(map(str, range(first, last + 1)))
 
 
+_FEW = 6
+"""Most keys of a section that a message about an unknown one lists."""
+
+
 class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_the_keys(cls, content: Any) -> Any:
+        """Refuse an unknown key with the known ones, where these are few."""
+        known = [field.alias or name for name, field in cls.model_fields.items()]
+        unknown = [*map(str, content)] if isinstance(content, dict) and len(known) <= _FEW else []
+        if problems := [((n,), no_such_key(n, known, all=True)) for n in unknown if n not in known]:
+            raise Problems(problems)
+        return content
 
 
 class FirstToken(Section):

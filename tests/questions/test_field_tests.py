@@ -316,6 +316,10 @@ def test_a_test_on_the_command_line_is_called_after_its_field() -> None:
         ("test: {contains: x}", "name the one field"),
         ("fields: [b]\ntest: {contains: x, equals: y}", "name one of contains, "),
         ("fields: [b]\ntest: {cntains: x}", "cntains: unknown key; did you mean 'contains'?"),
+        (
+            "fields: [b]\ntest: {length: {max: 5}}",
+            "test.length.max: unknown key; the keys are least, most, of",
+        ),
         ("fields: [b]\ntest: {equals: {name: a}}", "write a text, or {field: NAME}"),
         ("fields: [b]\ntest: {regex: '('}", "test.regex: not a regular expression"),
         ("fields: [b]\ntest: {json_schema: {type: 3}}", "json_schema: not a JSON Schema"),
