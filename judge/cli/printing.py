@@ -167,15 +167,15 @@ def print_table(
     from rich.console import Console
 
     console = Console(stderr=err, width=width(err=err))
-    kept = [
+    parts = [
         column
         for number, column in enumerate(zip(heads, *rows, strict=True))
         if number < labels or column[0] in totals or not {"", "0"} >= {*column[1:]} or not rows
     ]
-    columns = [_column(texts, number < labels) for number, texts in enumerate(kept)]
+    columns = [_column(texts, number < labels) for number, texts in enumerate(parts)]
     widest = max((each.least + _GAP for each in columns[labels:]), default=0)
     for most in range(_MAX_WORD, _LEAST_WORD - 1, -1):  # Labels leave room for each figure.
-        columns[:labels] = [_column(texts, True, most) for texts in kept[:labels]]
+        columns[:labels] = [_column(texts, True, most) for texts in parts[:labels]]
         if sum(each.least + _GAP for each in columns[:labels]) - _GAP + widest <= console.width:
             break
     pieces = [columns[:labels]]

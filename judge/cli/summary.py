@@ -87,8 +87,10 @@ def print_summary(report: Report, job: Job, settings: Settings, *, all_tables: b
     _print_counts(summary, repair=repair, all_tables=all_tables)
     lines = [*_rates(summary, repair), *_answered(summary)]
     for name, panel in sorted(summary.votes.items()):
-        found = panel.findings(None if all_tables else _PAIRS, repeated=settings.votes is not None)
-        lines += [f"{name}: {text}" for text in found]
+        findings = panel.findings(
+            None if all_tables else _PAIRS, repeated=settings.votes is not None
+        )
+        lines += [f"{name}: {text}" for text in findings]
     if report.finished:
         lines += map(str, report.outcomes)
     else:

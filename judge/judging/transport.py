@@ -169,9 +169,9 @@ class Transport:
                         text = f"no answer within {self._timeout or 0:g} s (--timeout)"
                         raise NoReply(text if limit.expired() else f"timeout: {error}") from error
                     if not isinstance(completion, Completion):
-                        made = f"{type(completion).__name__}, not a judge.backends.base.Completion"
+                        what = f"{type(completion).__name__}, not a judge.backends.base.Completion"
                         kind = type(self._backend)
-                        raise TypeError(f"{kind.__module__}.{kind.__name__} returned {made}")
+                        raise TypeError(f"{kind.__module__}.{kind.__name__} returned {what}")
                     sent = call.sent(decides=self._backend.decides)
                     completion = answer_of(call, counted(call, completion, sent))
                     if keep is not None:

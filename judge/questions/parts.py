@@ -193,9 +193,9 @@ class Section(BaseModel):
     @classmethod
     def _name_the_keys(cls, content: Any) -> Any:
         """Refuse an unknown key with the known ones, where these are few."""
-        known = [field.alias or name for name, field in cls.model_fields.items()]
-        unknown = [*map(str, content)] if isinstance(content, dict) and len(known) <= _FEW else []
-        if problems := [((n,), no_such_key(n, known, all=True)) for n in unknown if n not in known]:
+        names = [field.alias or name for name, field in cls.model_fields.items()]
+        unknown = [*map(str, content)] if isinstance(content, dict) and len(names) <= _FEW else []
+        if problems := [((n,), no_such_key(n, names, all=True)) for n in unknown if n not in names]:
             raise Problems(problems)
         return content
 

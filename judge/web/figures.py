@@ -50,21 +50,21 @@ def _widths(session: Session, check: str) -> str:
 
     An answer that is not one of the question's, such as "unsure", is not a label.
     """
-    own = session.answers.own
+    answers = session.answers.own
     pairs = zip(session.places, session.questions, strict=True)
-    asked = [(place, question) for place, question in pairs if place.check == check]
+    items = [(place, question) for place, question in pairs if place.check == check]
     labels = [
         q.weight or 1.0
-        for place, q in asked
-        if place in own and spelt_as(own[place].answer, q.rubric.answers)
+        for place, q in items
+        if place in answers and spelt_as(answers[place].answer, q.rubric.answers)
     ]
-    coming = [q.weight or 1.0 for place, q in asked if place not in own]
+    coming = [q.weight or 1.0 for place, q in items if place not in answers]
     if not labels:
         return ""
     now, end = (100 * half_width(effective_size(some)) for some in (labels, labels + coming))
-    told = f"{len(labels)} label{'' if len(labels) == 1 else 's'} measure"
-    told += f"{'s' if len(labels) == 1 else ''} a judge's agreement to ± {now:.0f} points"
-    return told + (f", all {len(labels + coming)} to ± {end:.0f}" if coming else "")
+    text = f"{len(labels)} label{'' if len(labels) == 1 else 's'} measure"
+    text += f"{'s' if len(labels) == 1 else ''} a judge's agreement to ± {now:.0f} points"
+    return text + (f", all {len(labels + coming)} to ± {end:.0f}" if coming else "")
 
 
 _KAPPAS = ("weighted", "cohen", "fleiss")
