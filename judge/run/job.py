@@ -284,7 +284,7 @@ def having(items: Iterable[Record], by: Sequence[str]) -> Iterator[Record]:
         first = first or dict(item.fields)
         absent = {name for name in absent if stratum(item.fields, [name]) == (NO_CONTENT,)}
         yield item
-    if absent:
+    if absent and first:
         name = min(absent)
         raise UsageError(no_such_field(f"--by {name}", name, first))
 

@@ -438,6 +438,8 @@ def test_an_input_without_records_is_told(typed: Typed) -> None:
     typed.write("none.jsonl", [])
     code, _, told = typed.text("validate", "none.jsonl", *ONE[:-1])
     assert code == 0 and "judge: no records in none.jsonl\n" in told
+    drawn = typed.text("validate", "none.jsonl", *ONE[:-1], "--sample", "2", "--by", "city")
+    assert drawn[0] == 0 and "judge: no records in none.jsonl\n" in drawn[2]
     assert "judge: nothing was done: --limit 0\n" in typed.text(*RUN[:-1], "--limit", "0")[2]
     assert typed.text("validate", "none.jsonl", *ONE)[2] == ""
 
