@@ -174,10 +174,12 @@ def print_table(
     ]
     columns = [_column(texts, number < labels) for number, texts in enumerate(parts)]
     widest = max((each.least + _GAP for each in columns[labels:]), default=0)
-    for most in range(_MAX_WORD, _LEAST_WORD - 1, -1):  # Labels leave room for each figure.
-        columns[:labels] = [_column(texts, True, most) for texts in parts[:labels]]
-        if sum(each.least + _GAP for each in columns[:labels]) - _GAP + widest <= console.width:
-            break
+    most = _MAX_WORD
+    while most > _LEAST_WORD and widest - _GAP > console.width - sum(
+        min(each.least, most) + _GAP for each in columns[:labels]
+    ):
+        most -= 1  # Labels leave room for each figure.
+    columns[:labels] = [_column(texts, True, most) for texts in parts[:labels]]
     pieces = [columns[:labels]]
     for column in columns[labels:]:
         least = sum(each.least + _GAP for each in (*pieces[-1], column)) - _GAP
@@ -211,7 +213,9 @@ def _column(texts: Sequence[str], is_label: bool, most: int = _MAX_WORD) -> _Col
     head, *cells = (_plain(text, most) for text in texts)
     is_text = is_label or not all(map(_NUMBER.match, cells))
     unbroken = [*head.split(), *(" ".join(cells).split() if is_text else cells)]
-    least, largest = (max(map(cell_len, several)) for several in (unbroken, (head, *cells)))
+    least, largest = (
+        max(map(cell_len, several), default=0) for several in (unbroken, (head, *cells))
+    )
     return _Column(head, cells, is_text, least, largest)
 
 
